@@ -1,0 +1,1 @@
+"""What a file system and its options really cost on flash, and why."""

@@ -1,0 +1,69 @@
+"""What a lab is to the rest: it runs one cell and says what happened. Labs never read results."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from fscost.matrix import Cell
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One measured number of one interval of one cell. `disk` is empty for sums and for what has no disk."""
+
+    phase: str
+    measured: bool
+    disk: str
+    metric: str
+    unit: str
+    value: float
+
+
+@dataclass
+class CellResult:
+    """`status` is done, failed or skipped; `because` says why for the last two."""
+
+    cell: Cell
+    status: str
+    because: str = ""
+    samples: list[Sample] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What the kernel really did: mountinfo, features, queue, device model, commands; JSON-able."""
+    recording: Path | None = None
+    output: Path | None = None
+
+
+@dataclass(frozen=True)
+class LabOptions:
+    """`keep_recording` decides for this cell whether its recording stays after its tables are made."""
+
+    cell_dir: Path
+    disk_size_bytes: int
+    settle: str | None = None
+    drop_caches: bool = False
+    probe_interval_ms: int | None = None
+    keep_recording: bool = False
+    device: Path | None = None
+
+
+class Lab(Protocol):
+    """A place where cells run."""
+
+    name: str
+
+    def why_not(self, cell: Cell) -> str | None:
+        """None when the cell can run here; else what is missing and what would enable it."""
+        ...
+
+    def commands(self, cell: Cell, options: LabOptions) -> list[str]:
+        """Every command `run` would execute, as shell text, for --dry-run."""
+        ...
+
+    def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
+        """Run the cell; `on_step` hears the name of each interval as it begins. Raises HostError when no cell can run."""
+        ...
+
+    def environment(self) -> dict[str, Any]:
+        """Kernel, CPU, versions of mkfs: kept in the manifest."""
+        ...

@@ -1,0 +1,47 @@
+"""Cells and their order: profile × workload × repetition, interleaved."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fscost.profile.model import Profile
+from fscost.workload.model import Workload
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One formatting, mounting and running. `seed` is equal for all profiles of a repetition, so that they see the same work."""
+
+    profile: Profile
+    workload: Workload
+    repetition: int
+    seed: int
+    order: int
+
+    @property
+    def id(self) -> str:
+        """A file name: the profile's slug, then the repetition."""
+        slug = "".join(c if c.isalnum() else "-" for c in self.profile.name).strip("-")
+        while "--" in slug:
+            slug = slug.replace("--", "-")
+        return f"{slug or 'profile'}.{self.repetition}"
+
+
+def repetitions(profiles: Sequence[Profile], workload: Workload, seed: int) -> Iterator[list[Cell]]:
+    """Endless repetitions; in each, every profile once, in an order shuffled from `seed`.
+
+    Interleaving spreads drift of the machine over all profiles; a shuffled order keeps a neighbour's warmth from always helping the same one.
+    """
+    order = 0
+    repetition = 0
+    while True:
+        rng = random.Random(f"{seed}/{repetition}")
+        shuffled = list(profiles)
+        rng.shuffle(shuffled)
+        cell_seed = rng.randrange(1 << 32)
+        cells = []
+        for profile in shuffled:
+            cells.append(Cell(profile, workload, repetition, cell_seed, order))
+            order += 1
+        yield cells
+        repetition += 1

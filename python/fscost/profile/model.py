@@ -1,0 +1,45 @@
+"""What is formatted and mounted."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class DiskSpec:
+    """One disk of a profile. `size_bytes` 0 means the size that the run asks for."""
+
+    name: str = "main"
+    size_bytes: int = 0
+    logical_block_bytes: int = 512
+    physical_block_bytes: int = 4096
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A file system as people spell it: type, mkfs's own flags, mount options.
+
+    `after_mkfs` and `after_mount` are argument lists run as root, with `{disk.main}`, `{disk.journal}` and `{dir}` replaced by the
+    agent; `after_mount` is charged to the interval `mount`.
+    """
+
+    name: str
+    type: str
+    mkfs_flags: tuple[str, ...] = ()
+    mount_options: str = ""
+    disks: tuple[DiskSpec, ...] = (DiskSpec(),)
+    after_mkfs: tuple[tuple[str, ...], ...] = ()
+    after_mount: tuple[tuple[str, ...], ...] = ()
+    summary: str = ""
+
+
+@dataclass(frozen=True)
+class FormatPlan:
+    """What the lab runs for a profile on given disks: every command complete but for the `{disk.NAME}` and `{dir}` placeholders."""
+
+    mkfs: tuple[tuple[str, ...], ...]
+    mount_type: str
+    mount_device: str
+    mount_options: str
+    after_mount: tuple[tuple[str, ...], ...]
+    inspect: tuple[tuple[str, tuple[str, ...]], ...]
+    needs_tools: tuple[str, ...] = field(default=())
+    """Programs that must be on PATH; the cell is skipped, with the package that brings it, when one is missing."""
