@@ -1,6 +1,8 @@
 """Cells and their order: profile × workload × repetition, interleaved."""
 
+import hashlib
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,11 +22,15 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """A file name: the profile's slug, then the repetition."""
-        slug = "".join(c if c.isalnum() else "-" for c in self.profile.name).strip("-")
-        while "--" in slug:
-            slug = slug.replace("--", "-")
-        return f"{slug or 'profile'}.{self.repetition}"
+        """A file name: the profile's slug, then the repetition.
+
+        A slug that drops something of the name carries a digest of it: `ext4 -O ^has_journal` and `ext4 -O has_journal` are two folders.
+        """
+        name = self.profile.name
+        slug = re.sub(r"[^0-9A-Za-z]+", "-", name).strip("-")[:80]
+        if slug != name:
+            slug = f"{slug or 'profile'}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+        return f"{slug}.{self.repetition}"
 
 
 def repetitions(profiles: Sequence[Profile], workload: Workload, seed: int) -> Iterator[list[Cell]]:

@@ -32,6 +32,8 @@ class CellResult:
     """What the kernel really did: mountinfo, features, queue, device model, commands; JSON-able."""
     recording: Path | None = None
     output: Path | None = None
+    kind: str = ""
+    """Of a failed cell: the `kind` of the agent's `failed` event (docs/cell-protocol.md); `mkfs` and `mount` are not tried again."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,10 @@ class Lab(Protocol):
         ...
 
     def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
-        """Run the cell; `on_step` hears the name of each interval as it begins. Raises HostError when no cell can run."""
+        """Run the cell; `on_step` hears the name of each interval as it begins. Raises HostError when no cell can run.
+
+        On KeyboardInterrupt the cell is ended, and waited for, before the exception goes on.
+        """
         ...
 
     def environment(self) -> dict[str, Any]:
