@@ -1,0 +1,105 @@
+# The one door. `make` alone prints what there is. Everything can be run twice; the second time is fast and needs no network.
+# Variables: ARGS (arguments of demo and bench), PYTEST (arguments of pytest in test), PYTHON (the interpreter for .venv).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+ARGS ?=
+PYTEST ?=
+
+# rustup installs here and the shell that called make may not know it yet; mkfs is in sbin, which not every PATH has.
+export CARGO_HOME ?= $(HOME)/.cargo
+export PATH := $(CARGO_HOME)/bin:$(PATH):/usr/sbin:/sbin
+export PYTHON
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+VENV := $(CURDIR)/.venv
+BIN := $(VENV)/bin
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+
+NATIVE := python/fscost/_native.abi3.so
+NATIVE_SOURCES := $(shell find crates/bindings crates/recording -name '*.rs' -o -name Cargo.toml)
+
+# A copied, moved or half-made .venv (or one whose Python was upgraded away) is made again.
+ifneq ($(shell $(BIN)/python -c 'import pip' 2>/dev/null && cat .venv/.made-for 2>/dev/null),$(VENV))
+.PHONY: .venv/.made-for
+endif
+
+.PHONY: help
+help: ## Print this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: setup
+setup: $(NATIVE) binaries ## Install what is needed (packages as root, Rust, .venv), build; the program is then .venv/bin/fscost
+
+.PHONY: demo
+demo: setup ## Compare ext4, ext4 noatime, ext4 without journal, xfs and btrfs on a small real workload (needs root)
+	@$(BIN)/fscost compare $(ARGS)
+
+.PHONY: test
+test: setup ## Run all tests, Rust's and then Python's (as root: without it those that mount are skipped)
+	cargo test --workspace --exclude fscost-bindings --locked
+	$(BIN)/python -m pytest $(PYTEST)
+
+.PHONY: check
+check: setup ## Formats, lints, types, walls between the rooms, lock files
+	cargo fmt --version >/dev/null && cargo clippy --version >/dev/null || rustup component add rustfmt clippy
+	cargo fmt --all -- --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pip --quiet check
+	$(BIN)/python -m pytest -q tests/repo
+
+.PHONY: bench
+bench: setup ## Measure the recorder's overhead beside a plain loop device (needs root)
+	$(BIN)/python benches/run.py $(ARGS)
+
+.PHONY: fmt
+fmt: setup ## Format the Rust and Python code and mend what the linter can mend safely
+	cargo fmt --all
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+.PHONY: lock
+lock: .venv/.packages ## Bring both lock files up to the declared dependencies (UPGRADE=1: to the newest versions)
+	cargo $(if $(UPGRADE),update,metadata --format-version 1 >/dev/null)
+	$(BIN)/uv --quiet pip compile pyproject.toml --extra dev --universal --generate-hashes $(if $(UPGRADE),--upgrade) \
+	  --custom-compile-command 'make lock' --output-file requirements.lock
+
+.PHONY: clean
+clean: ## Remove everything built here, and .venv; results of runs stay
+	rm -rf .venv target build .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	find python tests -name '*.so' -o -name __pycache__ -prune -exec rm -rf {} + -o -name '*.so' -exec rm -f {} +
+
+# What follows is one file for each thing that setup does, so that it is done once.
+
+.PHONY: system
+system:
+	@tools/setup-system
+
+.venv/.made-for: | system
+	rm -rf .venv
+	$(PYTHON) -m venv .venv
+	echo $(VENV) >$@
+
+.venv/.packages: requirements.lock .venv/.made-for
+	$(BIN)/pip --quiet install --require-hashes --no-deps --requirement requirements.lock
+	touch $@
+
+$(NATIVE): Cargo.toml Cargo.lock pyproject.toml $(NATIVE_SOURCES) .venv/.packages | system
+	PIP_QUIET=1 VIRTUAL_ENV=$(VENV) $(BIN)/maturin develop --release --locked
+	touch $@
+
+.PHONY: binaries
+binaries: | system .venv/.made-for
+	cargo build --workspace --exclude fscost-bindings --release --locked
+	@ln -sfn $(TARGET)/release/fscost-disk $(TARGET)/release/fscost-agent $(BIN)/
