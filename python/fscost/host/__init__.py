@@ -1,0 +1,20 @@
+"""What this host has: privilege, devices, file systems, tools; used by the native lab and by `fscost doctor`."""
+
+from fscost.host.checks import Check, base_directory, checks, require, required_checks
+from fscost.host.environment import environment, folder_facts
+from fscost.host.tools import install_command, kernel_has, missing_tools, search_path, tool
+
+__all__ = [
+    "Check",
+    "base_directory",
+    "checks",
+    "environment",
+    "folder_facts",
+    "install_command",
+    "kernel_has",
+    "missing_tools",
+    "require",
+    "required_checks",
+    "search_path",
+    "tool",
+]

@@ -1,0 +1,184 @@
+"""What `fscost doctor` looks at, and what the native lab refuses to start without."""
+
+import ctypes
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscost.errors import HostError
+from fscost.host.environment import memory_bytes
+from fscost.host.tools import install_command, kernel_has, tool
+
+CAP_SYS_ADMIN = 21  # include/uapi/linux/capability.h
+FSOPEN_SYSCALL = 430  # the same number on every architecture (since 5.1 numbers are shared)
+LOOP_CONFIGURE = 0x4C0A  # include/uapi/linux/loop.h
+BASE_CANDIDATES = (Path("/mnt"), Path("/media"), Path("/srv"), Path("/opt"))
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at. `required` ones stop every cell; the others only some. `remedy` is empty when `ok`."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+    required: bool = False
+
+
+def base_directory(candidates: Iterable[Path] = BASE_CANDIDATES) -> Path:
+    """A directory that the agent may cover with its private tmpfs: empty and no mount point, so that nothing is hidden from a workload."""
+    tried = []
+    for candidate in candidates:
+        tried.append(str(candidate))
+        try:
+            if candidate.is_dir() and not os.path.ismount(candidate) and not any(candidate.iterdir()):
+                return candidate
+        except OSError:
+            continue
+    raise HostError(
+        f"no empty directory to mount on: none of {', '.join(tried)} is an empty directory and no mount point",
+        "empty one of them, for example `mkdir -p /srv`",
+    )
+
+
+def checks(binaries: Iterable[tuple[str, Path | None]] = (), tools: Iterable[str] = (), out: Path | None = None) -> list[Check]:
+    """Everything `fscost doctor` prints: what is required first, then file systems and tools, then room."""
+    return [
+        *required_checks(),
+        *(_binary(name, path) for name, path in binaries),
+        *(_file_system(name, mkfs) for name, mkfs in _FILE_SYSTEMS),
+        *(_tool(name) for name in dict.fromkeys([*_WORKLOAD_TOOLS, *tools])),
+        _space(out or Path.cwd()),
+        _memory(),
+    ]
+
+
+def required_checks() -> list[Check]:
+    """Those without which no cell can run."""
+    return [_root(), _sys_admin(), *map(_device, ("/dev/fuse", "/dev/loop-control")), _mount_api(), _loop_configure(), _base()]
+
+
+def require() -> None:
+    """Raise for the first condition that stops every cell."""
+    for check in required_checks():
+        if not check.ok:
+            raise HostError(f"{check.name}: {check.detail}", check.remedy)
+
+
+_FILE_SYSTEMS = (
+    ("ext2", "mkfs.ext2"),
+    ("ext3", "mkfs.ext3"),
+    ("ext4", "mkfs.ext4"),
+    ("xfs", "mkfs.xfs"),
+    ("btrfs", "mkfs.btrfs"),
+    ("f2fs", "mkfs.f2fs"),
+)
+_WORKLOAD_TOOLS = ("git", "make", "cc", "tar", "fio", "sqlite3", "find", "python3")
+
+
+def _root() -> Check:
+    if os.geteuid() == 0:
+        return Check("root", True, "user 0", required=True)
+    return Check("root", False, f"this is user {os.geteuid()}; mounting needs root", "run it again with sudo", required=True)
+
+
+def _sys_admin() -> Check:
+    effective = 0
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            effective = int(line.split()[1], 16)
+    if effective >> CAP_SYS_ADMIN & 1:
+        return Check("CAP_SYS_ADMIN", True, "held", required=True)
+    remedy = "run as root outside of a container, or start the container with --privileged"
+    return Check("CAP_SYS_ADMIN", False, "not held; mounting needs it", remedy, required=True)
+
+
+def _device(path: str) -> Check:
+    module = {"/dev/fuse": "fuse", "/dev/loop-control": "loop"}[path]
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        remedy = f"`modprobe {module}`; in a container, pass the device: --device {path}"
+        return Check(path, False, os.strerror(error.errno or 0), remedy, required=True)
+    return Check(path, True, "opens", required=True)
+
+
+def _mount_api() -> Check:
+    """fsopen(2), since 5.2. Asked with a null name: a kernel that knows the call complains about the address (or the privilege)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall(FSOPEN_SYSCALL, None, 0)
+    known = ctypes.get_errno() != errno.ENOSYS
+    return _kernel_feature("mount API", "fsopen(2)", "5.2", known)
+
+
+def _loop_configure() -> Check:
+    """LOOP_CONFIGURE, since 5.8. Asked with a bad address on any loop device: EFAULT when it is known (`lo_ioctl` copies first).
+
+    Without a loop device to ask, the answer is left to the first cell, which makes one.
+    """
+    for node in sorted(Path("/dev").glob("loop[0-9]*")):
+        try:
+            fd = os.open(node, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.ioctl(fd, LOOP_CONFIGURE, 0)
+        except OSError as error:
+            return _kernel_feature("loop devices", "LOOP_CONFIGURE", "5.8", error.errno == errno.EFAULT)
+        finally:
+            os.close(fd)
+    return Check("loop devices", True, "none exists yet; the first cell makes one", required=True)
+
+
+def _kernel_feature(name: str, feature: str, since: str, known: bool) -> Check:
+    release = os.uname().release
+    if known:
+        return Check(name, True, f"Linux {release} has {feature}", required=True)
+    return Check(name, False, f"Linux {release} lacks {feature}", f"boot Linux {since} or later", required=True)
+
+
+def _base() -> Check:
+    try:
+        return Check("mount base", True, str(base_directory()), required=True)
+    except HostError as error:
+        return Check("mount base", False, error.what, error.remedy or "", required=True)
+
+
+def _binary(name: str, path: Path | None) -> Check:
+    if path is None:
+        return Check(name, False, "not found", "run `make setup`", required=True)
+    return Check(name, True, str(path), required=True)
+
+
+def _file_system(name: str, mkfs: str) -> Check:
+    if not kernel_has(name):
+        return Check(name, False, f"not in Linux {os.uname().release}", f"a kernel with {name} (`modprobe {name}` fails here)")
+    if tool(mkfs) is None:
+        return Check(name, False, f"{mkfs} is missing", f"`{install_command([mkfs])}`")
+    return Check(name, True, f"in the kernel, {tool(mkfs)}")
+
+
+def _tool(name: str) -> Check:
+    found = tool(name)
+    if found is None:
+        return Check(name, False, "not installed", f"`{install_command([name])}`")
+    return Check(name, True, str(found))
+
+
+def _space(folder: Path) -> Check:
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    remedy = "" if free >= 4 << 30 else "free some, or choose another folder with --out"
+    return Check("free space", not remedy, f"{free / 1e9:.1f} GB at {folder}", remedy)
+
+
+def _memory() -> Check:
+    available = memory_bytes("MemAvailable")
+    remedy = "" if available >= 1 << 30 else "close other programs; a cell needs about 1 GiB"
+    return Check("free memory", not remedy, f"{available / 1e9:.1f} GB", remedy)

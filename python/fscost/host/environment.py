@@ -1,0 +1,129 @@
+"""The machine a run was made on, for its manifest: a time or a default of mkfs means nothing without it."""
+
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from fscost.host.tools import tool
+
+_VERSION_COMMANDS = {
+    "mkfs.ext4": ("mkfs.ext4", "-V"),
+    "mkfs.xfs": ("mkfs.xfs", "-V"),
+    "mkfs.btrfs": ("mkfs.btrfs", "--version"),
+    "fio": ("fio", "--version"),
+    "sqlite3": ("sqlite3", "--version"),
+    "git": ("git", "--version"),
+}
+_WRITEBACK_SETTINGS = (
+    "dirty_background_bytes",
+    "dirty_background_ratio",
+    "dirty_bytes",
+    "dirty_expire_centisecs",
+    "dirty_ratio",
+    "dirty_writeback_centisecs",
+    "dirtytime_expire_seconds",
+)
+
+
+def environment(out: Path | None = None) -> dict[str, Any]:
+    """Kernel, CPU, memory, versions of the tools, settings of the page cache, and where recordings are written (`out`)."""
+    uname = os.uname()
+    return {
+        "kernel": {"release": uname.release, "version": uname.version, "machine": uname.machine},
+        "cpu": {"model": _cpu_model(), "cores": os.cpu_count() or 0},
+        "memory_bytes": memory_bytes("MemTotal"),
+        "virtualisation": _virtualisation(),
+        "distribution": _distribution(),
+        "tools": {name: _version(command) for name, command in _VERSION_COMMANDS.items() if tool(name) is not None},
+        "writeback": {name: _read(Path("/proc/sys/vm") / name) for name in _WRITEBACK_SETTINGS},
+        "fscost": _fscost_version(),
+        "disk_server": "FUSE-served file + loop device",
+        "recordings_on": folder_facts(out or Path.cwd()),
+    }
+
+
+def folder_facts(folder: Path) -> dict[str, str]:
+    """The file system that `folder` lies on: times depend on it (tmpfs: no disk behind)."""
+    folder = folder.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    device = folder.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    best: tuple[int, str, str] = (-1, "unknown", "")
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, _, tail = line.partition(" - ")
+        point = fields.split()[4]
+        kind, source = tail.split()[:2]
+        inside = folder == Path(point) or Path(point) in folder.parents
+        # btrfs gives files a device number of their own, so the longest mount point decides where no number matches.
+        rank = len(point) + (1 << 16 if fields.split()[2] == number else 0)
+        if inside and rank > best[0]:
+            best = (rank, kind, source)
+    return {"folder": str(folder), "type": best[1], "source": best[2]}
+
+
+def memory_bytes(field: str) -> int:
+    """A line of /proc/meminfo."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("model name", "Model", "cpu model"):
+            return value.strip()
+    return platform.machine()
+
+
+def _virtualisation() -> str:
+    """A hint only: what systemd finds, else whether the CPU says that a hypervisor is below."""
+    if tool("systemd-detect-virt") is not None:
+        answer = _output(("systemd-detect-virt",))
+        if answer:
+            return answer
+    return "unknown hypervisor" if re.search(r"^flags\s*:.* hypervisor\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE) else "none"
+
+
+def _distribution() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")
+    except OSError:
+        return "unknown"
+
+
+def _version(command: tuple[str, ...]) -> str:
+    """The first line that a tool prints about itself (mkfs.ext4 prints it as an error)."""
+    lines = _output(command).splitlines()
+    return lines[0] if lines else "unknown"
+
+
+def _output(command: tuple[str, ...]) -> str:
+    program = tool(command[0])
+    if program is None:
+        return ""
+    try:
+        answer = subprocess.run([program, *command[1:]], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return (answer.stdout.strip() or answer.stderr.strip())[:200]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _fscost_version() -> str:
+    try:
+        return importlib.metadata.version("fscost")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"

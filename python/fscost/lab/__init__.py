@@ -1,0 +1,1 @@
+"""Places where cells run: each takes one cell and says what happened, or why it cannot."""

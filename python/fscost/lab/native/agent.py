@@ -1,0 +1,114 @@
+"""One agent process: the plan goes in, checked events come out, and it is gone afterwards."""
+
+import contextlib
+import json
+import os
+import selectors
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fscost.host import search_path
+from fscost.lab.native.events import Event, ProtocolError, parse
+
+MAX_LINE_BYTES = 64 << 20  # a probe's pauses of an hour at 1 ms are about 30 MB
+MAX_EVENTS = 10_000
+TERMINATE_S = 10
+LINGER_S = 10
+_CHUNK_BYTES = 1 << 16
+
+
+def run_agent(agent: Path, plan: dict[str, Any], errors: Path, deadline_s: float, on_event: Callable[[Event], None]) -> int:
+    """Run the plan; `on_event` hears each event as it comes. Returns the agent's exit status (negative: its signal).
+
+    Raises ProtocolError for a stream that is damaged, too long or silent past the deadline. Whatever happens, Ctrl-C
+    included, the agent and what it started are gone when this returns.
+    """
+    with _plan_file(plan) as stdin, errors.open("wb") as stderr:
+        # Its own session: Ctrl-C in the terminal reaches us alone, and we end the agent in order.
+        process = subprocess.Popen(
+            [agent, "run"],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=os.environ | {"PATH": search_path(), "LC_ALL": "C.UTF-8"},
+            start_new_session=True,
+        )
+        try:
+            for number, line in enumerate(_lines(process, time.monotonic() + deadline_s)):
+                if number >= MAX_EVENTS:
+                    raise ProtocolError(f"more than {MAX_EVENTS} events")
+                on_event(parse(line))
+            return process.wait(timeout=TERMINATE_S)
+        except subprocess.TimeoutExpired:
+            raise ProtocolError("it closed its output and did not end") from None
+        finally:
+            _end(process)
+
+
+def _plan_file(plan: dict[str, Any]) -> Any:
+    """The plan as an unnamed file: nothing on disk, and a long plan cannot block as a pipe would."""
+    file = os.fdopen(os.memfd_create("fscost-plan"), "w+b")
+    file.write(json.dumps(plan).encode())
+    file.seek(0)
+    return file
+
+
+def _lines(process: subprocess.Popen[bytes], deadline: float) -> Iterator[bytes]:
+    """Complete lines of the agent's output until it ends; a last line without an end is damage, for the parser to say."""
+    assert process.stdout is not None
+    descriptor = process.stdout.fileno()
+    pending = bytearray()
+    searched = 0
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        while True:
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                raise ProtocolError("it did not end in the time that its steps may take")
+            chunk = os.read(descriptor, _CHUNK_BYTES)
+            if not chunk:
+                break
+            pending += chunk
+            while (end := pending.find(b"\n", searched)) >= 0:
+                yield bytes(pending[:end])
+                del pending[: end + 1]
+                searched = 0
+            searched = len(pending)
+            if searched > MAX_LINE_BYTES:
+                raise ProtocolError(f"a line longer than {MAX_LINE_BYTES} bytes")
+    if pending:
+        yield bytes(pending)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Terminate the agent if it still runs, then wait until its whole session is gone.
+
+    The agent's children are killed by the kernel when it dies (PR_SET_PDEATHSIG); unmounting what they held takes a moment, and
+    the next cell must not start beside it.
+    """
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(timeout=TERMINATE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+    until = time.monotonic() + LINGER_S
+    while _session_lives(process.pid) and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def _session_lives(session: int) -> bool:
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            # Fields after the name (which may hold anything, but ends with the last parenthesis): state, ppid, pgrp, session.
+            fields = Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()
+            if int(fields[3]) == session and fields[0] != b"Z":
+                return True
+    return False

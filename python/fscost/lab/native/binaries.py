@@ -1,0 +1,39 @@
+"""Where our own programs lie."""
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscost.errors import HostError
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """The agent that runs one cell, and the server of its recorded disks."""
+
+    agent: Path
+    disk: Path
+
+
+def find_binaries() -> Binaries:
+    """Beside the running Python (an installed `.venv`), else in `target/release` of a checkout, else on PATH."""
+    return Binaries(agent=_find("fscost-agent"), disk=_find("fscost-disk"))
+
+
+def _find(name: str) -> Path:
+    for candidate in _candidates(name):
+        if candidate.is_file() and os.access(candidate, os.X_OK):
+            return candidate
+    raise HostError(f"{name} was not found", "run `make setup` in the checkout, or put it on PATH")
+
+
+def _candidates(name: str) -> list[Path]:
+    # Not resolved: .venv/bin/python is a link to the system's Python, and our programs lie beside the link.
+    candidates = [Path(sys.executable).parent / name]
+    candidates += [parent / "target/release" / name for parent in Path(__file__).resolve().parents if (parent / "Cargo.toml").is_file()]
+    on_path = shutil.which(name)
+    if on_path is not None:
+        candidates.append(Path(on_path).absolute())
+    return candidates

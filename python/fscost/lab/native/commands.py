@@ -1,0 +1,76 @@
+"""What `run` would execute, as shell text that a person can read and paste: --dry-run."""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fscost.lab.base import LabOptions
+from fscost.lab.native import plan
+from fscost.lab.native.binaries import Binaries
+from fscost.lab.native.real_device import RealDevice
+from fscost.matrix import Cell
+from fscost.profile.model import FormatPlan
+
+_PLACEHOLDER = re.compile(r"(\{(?:dir|input|scratch|disk\.[^{}]+)\})")
+_SETTLE = {"sync": "sync -f {dir}", "remount": "umount {dir} && {mount}"}
+
+
+def commands(cell: Cell, options: LabOptions, formatted: FormatPlan, binaries: Binaries, base: Path, device: RealDevice | None) -> list[str]:
+    """Every command of one cell, in order. The agent makes the same system calls itself where a line shows `losetup` or `mount`."""
+    return list(_commands(cell, options, formatted, binaries, base, device))
+
+
+def _commands(cell: Cell, options: LabOptions, formatted: FormatPlan, binaries: Binaries, base: Path, device: RealDevice | None) -> Iterator[str]:
+    values = {"{dir}": f"{base}/fs", "{input}": f"{base}/input", "{scratch}": f"{base}/scratch"}
+    if device is None:
+        yield f"{shlex.join(plan.disk_server(cell, options, binaries))} &"
+    for disk in cell.profile.disks:
+        values[f"{{disk.{disk.name}}}"] = f'"$disk_{disk.name}"'
+        source = _attach(disk.name, disk.logical_block_bytes) if device is None else shlex.quote(str(device.path))
+        yield f"export disk_{disk.name}={source}"
+    for command in formatted.mkfs:
+        yield _argv(command, values)
+    yield f"mount -t tmpfs tmpfs {base} && mkdir {base}/fs {base}/input {base}/scratch"
+    if cell.workload.input is not None:
+        yield f"mount --bind -o ro {shlex.quote(str(cell.workload.input.absolute()))} {base}/input"
+    mount = _mount(formatted, values)
+    yield mount
+    for command in formatted.after_mount:
+        yield _argv(command, values)
+    for _, command in formatted.inspect:
+        yield _argv(command, values)
+    last = len(cell.workload.steps) - 1
+    for number, step in enumerate(cell.workload.steps):
+        if plan.drop_caches(step, options):
+            yield "sync; echo 3 > /proc/sys/vm/drop_caches"
+        variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in plan.step_environment(step, cell).items())
+        shell = _PLACEHOLDER.sub(lambda match: values.get(match[1], match[1]).strip('"'), step.shell)
+        yield f"cd {base}/fs && {variables} sh -c {shlex.quote(shell)}"
+        settle = _SETTLE.get(plan.settle(step, options))
+        if settle is not None:
+            yield settle.replace("{dir}", values["{dir}"]).replace("{mount}", mount)
+        if number == last:
+            yield f"umount {values['{dir}']}"
+
+
+def _attach(disk: str, logical_block_bytes: int) -> str:
+    # FUSE is the disk server's mount, which is attached to no folder: only the agent can open the file.
+    return f"$(losetup --find --show --direct-io=on --sector-size {logical_block_bytes} FUSE/{disk})"
+
+
+def _mount(formatted: FormatPlan, values: dict[str, str]) -> str:
+    words = ["mount", "-t", formatted.mount_type]
+    if formatted.mount_options:
+        words += ["-o", formatted.mount_options]
+    return _argv([*words, formatted.mount_device, "{dir}"], values)
+
+
+def _argv(command: Sequence[str], values: dict[str, str]) -> str:
+    return " ".join(_word(word, values) for word in command)
+
+
+def _word(word: str, values: dict[str, str]) -> str:
+    if not _PLACEHOLDER.search(word):
+        return shlex.quote(word)
+    return "".join(values.get(piece, shlex.quote(piece)) for piece in _PLACEHOLDER.split(word) if piece)

@@ -1,0 +1,246 @@
+"""What an agent may say, checked: its output is untrusted, because a damaged stream must become a failed cell and never an exception.
+
+The fields are those of docs/cell-protocol.md.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MAX_COUNT = 1 << 63  # the kernel's counters are 64 bit; a larger number is damage
+COUNTERS = (
+    "read_requests",
+    "read_bytes",
+    "write_requests",
+    "write_bytes",
+    "discard_requests",
+    "discard_bytes",
+    "flush_requests",
+)
+
+
+class ProtocolError(Exception):
+    """The agent said something that the protocol does not know."""
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A disk got its block device."""
+
+    disk: str
+    device: str
+    queue: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Mounted:
+    """What the kernel really mounted."""
+
+    mountinfo: str
+    options: str
+    super_options: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """What a tool says about the file system made."""
+
+    name: str
+    output: str
+
+
+@dataclass(frozen=True)
+class Interval:
+    """One measured stretch: mkfs, mount, or a step. `counters` are the kernel's, of this interval, for each disk."""
+
+    name: str
+    measured: bool
+    wall_ns: int
+    command_ns: int
+    settle_ns: int
+    cpu_user_ns: int
+    cpu_system_ns: int
+    cpu_kernel_threads_ns: int
+    cpu_disk_server_ns: int
+    program_write_bytes: int
+    program_read_bytes: int
+    space_used_bytes: int | None
+    metadata_used_bytes: int | None
+    probe_interval_ms: int | None
+    pauses_ns: tuple[int, ...]
+    counters: dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The agent gave up, and why."""
+
+    step: str
+    kind: str
+    message: str
+    status: int | None
+    signal: int | None
+    kernel: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Done:
+    """The cell is complete; `recording` are the disk server's own totals."""
+
+    recording: dict[str, Any]
+
+
+Event = Attached | Mounted | Inspected | Interval | Failed | Done
+
+
+def parse(line: bytes) -> Event:
+    """One line of the agent's output."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"not JSON: {_shown(line)} ({error})") from None
+    fields = _Fields(value, line)
+    kind = fields.text("event")
+    builder = _BUILDERS.get(kind)
+    if builder is None:
+        raise ProtocolError(f"unknown event {kind[:40]!r}")
+    return builder(fields)
+
+
+class _Fields:
+    """An object from outside; every access says what was expected."""
+
+    def __init__(self, value: object, line: bytes) -> None:
+        if not isinstance(value, dict):
+            raise ProtocolError(f"not an object: {_shown(line)}")
+        self._value: Mapping[str, object] = value
+        self._line = line
+
+    def text(self, name: str) -> str:
+        value = self._value.get(name)
+        if not isinstance(value, str):
+            raise self._wrong(name, "a text")
+        # Lone surrogates are legal JSON escapes, but no file can be written with them.
+        return value.encode("utf-8", "replace").decode("utf-8")
+
+    def flag(self, name: str) -> bool:
+        value = self._value.get(name)
+        if not isinstance(value, bool):
+            raise self._wrong(name, "true or false")
+        return value
+
+    def count(self, name: str) -> int:
+        value = self._value.get(name)
+        if not _is_count(value):
+            raise self._wrong(name, "a count")
+        return value  # type: ignore[return-value]  # narrowed by _is_count
+
+    def count_or_none(self, name: str) -> int | None:
+        return None if self._value.get(name) is None else self.count(name)
+
+    def status(self, name: str) -> int | None:
+        value = self._value.get(name)
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 31):
+            return value
+        raise self._wrong(name, "a status")
+
+    def object(self, name: str) -> dict[str, Any]:
+        value = self._value.get(name)
+        if not isinstance(value, dict):
+            raise self._wrong(name, "an object")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self._value.get(name)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self._wrong(name, "a list of texts")
+        return tuple(item.encode("utf-8", "replace").decode("utf-8") for item in value)
+
+    def probe(self, name: str) -> tuple[int | None, tuple[int, ...]]:
+        if self._value.get(name) is None:
+            return None, ()
+        inner = _Fields(self.object(name), self._line)
+        pauses = inner._value.get("pauses_ns")
+        if not isinstance(pauses, list) or not all(_is_count(pause) for pause in pauses):
+            raise self._wrong("pauses_ns", "a list of counts")
+        return inner.count("interval_ms"), tuple(pauses)
+
+    def counters(self, name: str) -> dict[str, dict[str, int]]:
+        result = {}
+        for disk, value in self.object(name).items():
+            inner = _Fields(value, self._line)
+            result[disk] = {counter: inner.count(counter) for counter in COUNTERS}
+        return result
+
+    def _wrong(self, name: str, expected: str) -> ProtocolError:
+        return ProtocolError(f"{name!r} is not {expected}: {_shown(self._line)}")
+
+
+def _attached(fields: _Fields) -> Attached:
+    return Attached(fields.text("disk"), fields.text("device"), fields.object("queue"))
+
+
+def _mounted(fields: _Fields) -> Mounted:
+    return Mounted(fields.text("mountinfo"), fields.text("options"), fields.text("super_options"), fields.text("type"))
+
+
+def _inspected(fields: _Fields) -> Inspected:
+    return Inspected(fields.text("name"), fields.text("output"))
+
+
+def _interval(fields: _Fields) -> Interval:
+    probe_interval_ms, pauses_ns = fields.probe("probe")
+    return Interval(
+        name=fields.text("name"),
+        measured=fields.flag("measured"),
+        wall_ns=fields.count("wall_ns"),
+        command_ns=fields.count("command_ns"),
+        settle_ns=fields.count("settle_ns"),
+        cpu_user_ns=fields.count("cpu_user_ns"),
+        cpu_system_ns=fields.count("cpu_system_ns"),
+        cpu_kernel_threads_ns=fields.count("cpu_kernel_threads_ns"),
+        cpu_disk_server_ns=fields.count("cpu_disk_server_ns"),
+        program_write_bytes=fields.count("program_write_bytes"),
+        program_read_bytes=fields.count("program_read_bytes"),
+        space_used_bytes=fields.count_or_none("space_used_bytes"),
+        metadata_used_bytes=fields.count_or_none("metadata_used_bytes"),
+        probe_interval_ms=probe_interval_ms,
+        pauses_ns=pauses_ns,
+        counters=fields.counters("counters"),
+    )
+
+
+def _failed(fields: _Fields) -> Failed:
+    return Failed(
+        step=fields.text("step"),
+        kind=fields.text("kind"),
+        message=fields.text("message"),
+        status=fields.status("status"),
+        signal=fields.status("signal"),
+        kernel=fields.texts("kernel"),
+    )
+
+
+def _done(fields: _Fields) -> Done:
+    return Done(fields.object("recording"))
+
+
+_BUILDERS: Mapping[str, Callable[[_Fields], Event]] = {
+    "attached": _attached,
+    "mounted": _mounted,
+    "inspected": _inspected,
+    "interval": _interval,
+    "failed": _failed,
+    "done": _done,
+}
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_COUNT
+
+
+def _shown(line: bytes) -> str:
+    """The beginning of a line, safe to print."""
+    return repr(line[:120])[1:]

@@ -1,0 +1,138 @@
+"""One cell as the agent's plan (docs/cell-protocol.md)."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fscost.errors import InputError
+from fscost.lab.base import LabOptions
+from fscost.lab.native.binaries import Binaries
+from fscost.lab.native.real_device import RealDevice
+from fscost.matrix import Cell
+from fscost.profile.model import DiskSpec, FormatPlan
+from fscost.workload.model import Step
+
+VERSION = 1
+BETWEEN_STEPS_S = 1800  # mkfs, mount, settling and unmounting have no limit of their own
+RECORDING = "recording.fscost"
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The files of one cell."""
+
+    cell_dir: Path
+
+    @property
+    def recording(self) -> Path:
+        """Every request, with its content."""
+        return self.cell_dir / RECORDING
+
+    @property
+    def requests(self) -> Path:
+        """Every request, without its content."""
+        return self.cell_dir / "requests.parquet"
+
+    @property
+    def output(self) -> Path:
+        """What the commands printed."""
+        return self.cell_dir / "output.log"
+
+    @property
+    def agent_errors(self) -> Path:
+        """What the agent and the disk server complained about."""
+        return self.cell_dir / "agent.log"
+
+
+def disk_sizes_bytes(cell: Cell, disk_size_bytes: int) -> dict[str, int]:
+    """Each disk of the profile with its size."""
+    return {disk.name: disk.size_bytes or disk_size_bytes for disk in cell.profile.disks}
+
+
+def disk_server(cell: Cell, options: LabOptions, binaries: Binaries) -> list[str]:
+    """The command of the disk server."""
+    sizes = disk_sizes_bytes(cell, options.disk_size_bytes)
+    command = [str(binaries.disk), "serve", "--recording", str(Paths(options.cell_dir).recording.absolute())]
+    for disk in cell.profile.disks:
+        command += ["--disk", f"{disk.name}={sizes[disk.name]},logical={disk.logical_block_bytes},physical={disk.physical_block_bytes}"]
+    return command
+
+
+def build(cell: Cell, options: LabOptions, formatted: FormatPlan, binaries: Binaries, base: Path, device: RealDevice | None) -> dict[str, Any]:
+    """The plan of one cell; every command complete but for the placeholders that the agent fills in."""
+    paths = Paths(options.cell_dir)
+    return {
+        "version": VERSION,
+        "parent_pid": os.getpid(),
+        "log": str(paths.output.absolute()),
+        "base": str(base),
+        "input": None if cell.workload.input is None else str(cell.workload.input.absolute()),
+        "disk_server": disk_server(cell, options, binaries) if device is None else None,
+        "disks": [_disk(disk, device) for disk in cell.profile.disks],
+        "mkfs": [list(command) for command in formatted.mkfs],
+        "mount": {
+            "type": formatted.mount_type,
+            "device": formatted.mount_device,
+            "options": formatted.mount_options,
+            "data_only": False,
+        },
+        "after_mount": [list(command) for command in formatted.after_mount],
+        "inspect": [{"name": name, "command": list(command)} for name, command in formatted.inspect],
+        "steps": [_step(step, cell, options) for step in cell.workload.steps],
+    }
+
+
+def interval_names(cell: Cell) -> list[str]:
+    """The intervals that a complete cell reports, in order."""
+    return ["mkfs", "mount", *(step.name for step in cell.workload.steps)]
+
+
+def deadline_s(cell: Cell) -> float:
+    """When the agent has surely hung: it limits each step itself."""
+    return BETWEEN_STEPS_S + sum(step.timeout_s for step in cell.workload.steps)
+
+
+def step_environment(step: Step, cell: Cell) -> dict[str, str]:
+    """A step's variables; the cell's seed is among them, so that a repetition is the same work for each profile."""
+    return {"FSCOST_SEED": str(cell.seed)} | dict(step.env)
+
+
+def settle(step: Step, options: LabOptions) -> str:
+    """What ends a step: the run's choice over the workload's, for phases."""
+    return options.settle if options.settle is not None and step.measured else step.settle
+
+
+def drop_caches(step: Step, options: LabOptions) -> bool:
+    """Whether the page cache is dropped before a step."""
+    return step.drop_caches or (options.drop_caches and step.measured)
+
+
+def _disk(disk: DiskSpec, device: RealDevice | None) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": disk.name, "logical_block_bytes": disk.logical_block_bytes}
+    if device is not None:
+        described["device"] = str(device.path)
+    return described
+
+
+def _step(step: Step, cell: Cell, options: LabOptions) -> dict[str, Any]:
+    return {
+        "name": step.name,
+        "shell": step.shell,
+        "measured": step.measured,
+        "settle": settle(step, options),
+        "drop_caches": drop_caches(step, options),
+        "probe_interval_ms": options.probe_interval_ms if step.measured else None,
+        "timeout_s": step.timeout_s,
+        "env": step_environment(step, cell),
+    }
+
+
+def refuse_impossible(cell: Cell) -> None:
+    """What no agent could run: two steps of one name could not be told apart in the results."""
+    names = interval_names(cell)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"workload {cell.workload.name}: more than one step is named {', '.join(twice)}", "give each step its own name")
+    if not cell.workload.steps:
+        raise InputError(f"workload {cell.workload.name} has no steps")

@@ -1,0 +1,46 @@
+"""Why a cell cannot run here, and what would enable it: a skip is loud, and says what to type."""
+
+from collections.abc import Callable
+
+from fscost.errors import InputError
+from fscost.host import install_command, kernel_has, missing_tools
+from fscost.lab.native.real_device import RealDevice
+from fscost.matrix import Cell
+from fscost.profile.model import FormatPlan, Profile
+
+PlanFormat = Callable[[Profile, int, int], FormatPlan]
+"""Profile, size of its disks in bytes, seed."""
+
+
+def why_not(cell: Cell, disk_size_bytes: int | None, plan_format: PlanFormat, device: RealDevice | None) -> str | None:
+    """None when the cell can run. Without a disk size, the smallest that the workload fits on is assumed."""
+    profile, workload = cell.profile, cell.workload
+    if device is not None and len(profile.disks) != 1:
+        return f"{profile.name} needs {len(profile.disks)} disks and --device names one; run it on recorded disks, without --device"
+    if workload.only_types and profile.type not in workload.only_types:
+        return f"workload {workload.name} runs on {', '.join(workload.only_types)} only, not on {profile.type}"
+    size_bytes = workload.disk_bytes if disk_size_bytes is None else disk_size_bytes
+    if size_bytes < workload.disk_bytes:
+        return (
+            f"a disk of {size_bytes / 2**20:.0f} MiB is too small: workload {workload.name} needs {workload.disk_bytes / 2**20:.0f} MiB; "
+            f"give --disk-size {-(-workload.disk_bytes // 2**20)}M or more"
+        )
+    try:
+        formatted = plan_format(profile, size_bytes, cell.seed)
+    except InputError as error:
+        return " ".join(str(error).split())
+    return _file_system(formatted.mount_type) or _tools(profile.name, formatted.needs_tools) or _tools(workload.name, workload.needs_tools)
+
+
+def _file_system(name: str) -> str | None:
+    if kernel_has(name):
+        return None
+    return f"this kernel has no {name} (neither in /proc/filesystems nor as a module); boot one that has it, or install its extra modules"
+
+
+def _tools(needed_by: str, tools: tuple[str, ...]) -> str | None:
+    missing = missing_tools(tools)
+    if not missing:
+        return None
+    verb = "is" if len(missing) == 1 else "are"
+    return f"{', '.join(missing)} {verb} missing, which {needed_by} needs; `{install_command(missing)}`"

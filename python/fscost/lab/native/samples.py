@@ -1,0 +1,94 @@
+"""From intervals to samples: names and units of everything measured."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from fscost.lab.base import Sample
+from fscost.lab.native.events import Interval
+
+UNITS = {
+    "device_write_bytes": "bytes",
+    "device_read_bytes": "bytes",
+    "device_discard_bytes": "bytes",
+    "device_write_requests": "count",
+    "device_read_requests": "count",
+    "device_discards": "count",
+    "device_flushes": "count",
+    "program_write_bytes": "bytes",
+    "program_read_bytes": "bytes",
+    "write_amplification": "ratio",
+    "wall_s": "s",
+    "command_s": "s",
+    "settle_s": "s",
+    "cpu_s": "s",
+    "cpu_user_s": "s",
+    "cpu_system_s": "s",
+    "cpu_kernel_threads_s": "s",
+    "cpu_disk_server_s": "s",
+    "space_used_bytes": "bytes",
+    "metadata_used_bytes": "bytes",
+    "pause_s_p99": "s",
+    "pause_s_max": "s",
+    "probe_operations": "count",
+}
+
+_DEVICE = {
+    "device_write_bytes": "write_bytes",
+    "device_read_bytes": "read_bytes",
+    "device_discard_bytes": "discard_bytes",
+    "device_write_requests": "write_requests",
+    "device_read_requests": "read_requests",
+    "device_discards": "discard_requests",
+    "device_flushes": "flush_requests",
+}
+
+
+def samples(intervals: Iterable[Interval]) -> list[Sample]:
+    """Every number of every interval: sums with an empty `disk`, and the device's numbers per disk where there are several."""
+    result = []
+    for interval in intervals:
+        result += [_sample(interval, "", metric, value) for metric, value in _values(interval)]
+        if len(interval.counters) > 1:
+            for disk, counters in interval.counters.items():
+                result += [_sample(interval, disk, metric, counters[name]) for metric, name in _DEVICE.items()]
+    return result
+
+
+def _sample(interval: Interval, disk: str, metric: str, value: float) -> Sample:
+    return Sample(interval.name, interval.measured, disk, metric, UNITS[metric], float(value))
+
+
+def _values(interval: Interval) -> Iterator[tuple[str, float]]:
+    for metric, name in _DEVICE.items():
+        yield metric, sum(counters[name] for counters in interval.counters.values())
+    yield "program_write_bytes", interval.program_write_bytes
+    yield "program_read_bytes", interval.program_read_bytes
+    if interval.program_write_bytes > 0:
+        written = sum(counters["write_bytes"] for counters in interval.counters.values())
+        yield "write_amplification", written / interval.program_write_bytes
+    yield "wall_s", _seconds(interval.wall_ns)
+    yield "command_s", _seconds(interval.command_ns)
+    yield "settle_s", _seconds(interval.settle_ns)
+    yield "cpu_s", _seconds(interval.cpu_user_ns + interval.cpu_system_ns + interval.cpu_kernel_threads_ns)
+    yield "cpu_user_s", _seconds(interval.cpu_user_ns)
+    yield "cpu_system_s", _seconds(interval.cpu_system_ns)
+    yield "cpu_kernel_threads_s", _seconds(interval.cpu_kernel_threads_ns)
+    yield "cpu_disk_server_s", _seconds(interval.cpu_disk_server_ns)
+    if interval.space_used_bytes is not None:
+        yield "space_used_bytes", interval.space_used_bytes
+    if interval.metadata_used_bytes is not None:
+        yield "metadata_used_bytes", interval.metadata_used_bytes
+    if interval.pauses_ns:
+        yield "pause_s_p99", _seconds(percentile(interval.pauses_ns, 99))
+        yield "pause_s_max", _seconds(max(interval.pauses_ns))
+    if interval.probe_interval_ms is not None:
+        yield "probe_operations", len(interval.pauses_ns)
+
+
+def percentile(values: Sequence[int], percent: float) -> int:
+    """Nearest rank: a pause that really happened, never one between two."""
+    return sorted(values)[max(0, math.ceil(percent / 100 * len(values)) - 1)]
+
+
+def _seconds(ns: int) -> float:
+    return ns / 1e9

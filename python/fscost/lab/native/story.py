@@ -1,0 +1,75 @@
+"""What an agent told about one cell, gathered, and checked against what the plan lets it tell."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fscost.lab.native.events import Attached, Done, Event, Failed, Inspected, Interval, Mounted, ProtocolError
+
+
+@dataclass
+class Story:
+    """Grows event by event. `on_step` hears each interval's name as it begins: the first at once, the next when one ends."""
+
+    expected: Sequence[str]
+    disks: Sequence[str]
+    on_step: Callable[[str], None]
+    attached: list[Attached] = field(default_factory=list)
+    mounted: list[Mounted] = field(default_factory=list)
+    inspected: list[Inspected] = field(default_factory=list)
+    intervals: list[Interval] = field(default_factory=list)
+    ending: Done | Failed | None = None
+
+    def begin(self) -> None:
+        """The agent starts."""
+        self.on_step(self.expected[0])
+
+    def hear(self, event: Event) -> None:
+        """One event; ProtocolError when it cannot follow what was heard before."""
+        if self.ending is not None:
+            raise ProtocolError("an event after its last")
+        match event:
+            case Attached():
+                self.attached.append(event)
+            case Mounted():
+                self.mounted.append(event)
+            case Inspected():
+                self.inspected.append(event)
+            case Interval():
+                self._interval(event)
+            case Failed() | Done():
+                self.ending = event
+
+    def _interval(self, interval: Interval) -> None:
+        number = len(self.intervals)
+        if number >= len(self.expected) or interval.name != self.expected[number]:
+            expected = self.expected[number] if number < len(self.expected) else "no more"
+            raise ProtocolError(f"interval {interval.name[:80]!r} where {expected!r} was to come")
+        if set(interval.counters) != set(self.disks):
+            raise ProtocolError(f"interval {interval.name!r} counts disks {sorted(interval.counters)}, not {sorted(self.disks)}")
+        self.intervals.append(interval)
+        if number + 1 < len(self.expected):
+            self.on_step(self.expected[number + 1])
+
+    def check_complete(self) -> None:
+        """After `done`: every interval was told, and a file system was really mounted."""
+        if len(self.intervals) != len(self.expected):
+            raise ProtocolError(f"done without the interval {self.expected[len(self.intervals)]!r}")
+        if not self.mounted:
+            raise ProtocolError("done without a mount")
+
+    def facts(self) -> dict[str, Any]:
+        """What the kernel really did, for the manifest."""
+        facts: dict[str, Any] = {"disks": {each.disk: {"device": each.device, "queue": each.queue} for each in self.attached}}
+        if self.mounted:
+            first = self.mounted[0]
+            facts["mount"] = {
+                "type": first.type,
+                "options": first.options,
+                "super_options": first.super_options,
+                "mountinfo": first.mountinfo,
+            }
+        facts["inspect"] = {each.name: each.output for each in self.inspected}
+        if isinstance(self.ending, Done):
+            facts["recording"] = self.ending.recording
+        return facts
