@@ -18,7 +18,7 @@ class Profile:
     """A file system as people spell it: type, mkfs's own flags, mount options.
 
     `after_mkfs` and `after_mount` are argument lists run as root, with `{disk.main}`, `{disk.journal}` and `{dir}` replaced by the
-    agent; `after_mount` is charged to the interval `mount`.
+    agent; `after_mkfs` belongs to the interval `mkfs`, `after_mount` to the interval `mount`.
     """
 
     name: str
@@ -29,6 +29,8 @@ class Profile:
     after_mkfs: tuple[tuple[str, ...], ...] = ()
     after_mount: tuple[tuple[str, ...], ...] = ()
     summary: str = ""
+    refused: str = ""
+    """Why today's kernels do not mount it; empty for what works. Such a profile is still run: the kernel has the last word."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,64 @@
+"""Profiles: from what people spell to what is formatted and mounted."""
+
+import difflib
+
+from fscost.errors import InputError
+from fscost.profile.families import LATER, family_of, known_types
+from fscost.profile.flags import split_flags
+from fscost.profile.load import load_catalogue
+from fscost.profile.model import DiskSpec, FormatPlan, Profile
+from fscost.profile.packages import package_of
+from fscost.profile.spelling import extend, split_words
+
+__all__ = [
+    "DiskSpec",
+    "FormatPlan",
+    "Profile",
+    "catalogue",
+    "package_of",
+    "plan_format",
+    "resolve",
+    "why_not",
+]
+
+
+def catalogue() -> list[Profile]:
+    """Every profile that has a name of its own."""
+    return load_catalogue()
+
+
+def resolve(text: str) -> Profile:
+    """The profile that `text` spells: a name of the catalogue or a type, then flags of its mkfs, then `-o` mount options."""
+    words = split_words(text)
+    first, rest = words[0], words[1:]
+    named = {profile.name: profile for profile in catalogue()}
+    if first in named and not rest:
+        return named[first]
+    if first not in named and first not in known_types():
+        close = difflib.get_close_matches(first, [*named, *known_types()], n=3)
+        remedy = f"did you mean {' or '.join(close)}?" if close else f"types: {', '.join(known_types())}"
+        raise InputError(f"profile '{text}': no file system or profile is called '{first}'", f"{remedy} (`fscost profiles` lists all)")
+    base = named.get(first, Profile(first, first))
+    name = " ".join(text.split())
+    try:
+        return extend(base, name, rest)
+    except InputError as error:
+        raise InputError(f"profile '{name}': {error.what}", error.remedy) from None
+
+
+def why_not(profile: Profile) -> str | None:
+    """Why no lab of this version can format `profile`, or None: a lab skips the cell with these words."""
+    if family_of(profile.type) is not None:
+        return None
+    tool = LATER.get(profile.type, f"mkfs.{profile.type}")
+    return f"{profile.type}: fscost cannot format it yet; it needs {tool} ({package_of(tool)}), kernel support and a later lab"
+
+
+def plan_format(profile: Profile, *, disk_size_bytes: int, seed: int) -> FormatPlan:
+    """Every command that makes and mounts `profile`; `disk_size_bytes` is the size of disks that do not set their own."""
+    family = family_of(profile.type)
+    if family is None:
+        raise InputError(f"profile '{profile.name}': {why_not(profile)}", f"use {', '.join(t for t in known_types() if family_of(t))}")
+    flags, _ = split_flags(family.grammar(profile.type), profile.mkfs_flags)
+    main = profile.disks[0]
+    return family.plan(profile, flags, main.size_bytes or disk_size_bytes, seed)

@@ -1,0 +1,54 @@
+"""One module per family of file systems: what its mkfs is called, accepts and needs. Siblings alike.
+
+To add a family: write its module with the three names of `Family`, list it in FAMILIES, and give it a file in `catalogue/`.
+"""
+
+from typing import Protocol
+
+from fscost.profile.families import btrfs, ext, xfs
+from fscost.profile.flags import Flag, Grammar
+from fscost.profile.model import FormatPlan, Profile
+
+
+class Family(Protocol):
+    """What every module here offers."""
+
+    @property
+    def TYPES(self) -> tuple[str, ...]:
+        """The mount types it knows."""
+        ...
+
+    def grammar(self, type_: str) -> Grammar:
+        """The flags that the mkfs of this type takes."""
+        ...
+
+    def plan(self, profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
+        """Every command that formats and inspects `profile` on a main disk of `main_bytes`; InputError if it cannot fit."""
+        ...
+
+
+FAMILIES: tuple[Family, ...] = (ext, xfs, btrfs)
+
+# Known to Linux, not yet to any lab of ours: mkfs program, for "needs …".
+LATER: dict[str, str] = {
+    "bcachefs": "bcachefs",
+    "exfat": "mkfs.exfat",
+    "f2fs": "mkfs.f2fs",
+    "jfs": "mkfs.jfs",
+    "nilfs2": "mkfs.nilfs2",
+    "ntfs": "mkfs.ntfs",
+    "ntfs3": "mkfs.ntfs",
+    "reiserfs": "mkfs.reiserfs",
+    "udf": "mkfs.udf",
+    "vfat": "mkfs.vfat",
+}
+
+
+def family_of(type_: str) -> Family | None:
+    """The module that formats this type, or None."""
+    return next((family for family in FAMILIES if type_ in family.TYPES), None)
+
+
+def known_types() -> list[str]:
+    """Every type that can be spelled, formattable here or not."""
+    return sorted({*LATER, *(type_ for family in FAMILIES for type_ in family.TYPES)})

@@ -1,0 +1,52 @@
+"""btrfs: mkfs.btrfs."""
+
+from fscost.profile.families.common import MIB, join_options, require_size, seeded_uuid, tools_of
+from fscost.profile.flags import Flag, Grammar, suboptions, values_of, words_of
+from fscost.profile.model import FormatPlan, Profile
+
+TYPES = ("btrfs",)
+
+# btrfs-progs mkfs/main.c: the getopt string and its long options (those of later versions too: mkfs says what it does not know).
+_SHORT = "A:b:fhl:n:s:m:d:L:O:R:r:U:VvMKq"
+_LONG = (
+    "alloc-start= byte-count= checksum= compress= csum= data= device-uuid= features= force help inode-flags= label= "
+    "leafsize= metadata= mixed nodesize= nodiscard param= quiet reflink rootdir= runtime-features= sectorsize= shrink "
+    "subvol= uuid= verbose version"
+).split()
+_FORMATS_NOTHING = "with it mkfs.btrfs makes no file system"
+_REFUSED = {"-h": _FORMATS_NOTHING, "--help": _FORMATS_NOTHING, "-V": _FORMATS_NOTHING, "--version": _FORMATS_NOTHING}
+
+# What mkfs.btrfs says for its default, metadata DUP ("minimum size for each btrfs device is 114294784"); less for single and mixed.
+_MINIMUM_BYTES = 109 * MIB
+
+
+def grammar(type_: str) -> Grammar:
+    """mkfs.btrfs."""
+    return Grammar(f"mkfs.{type_}", _SHORT, tuple(_LONG), refused=_REFUSED)
+
+
+def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
+    """One mkfs over all disks of the profile."""
+    if not any(flag in ("-m", "--metadata", "-M", "--mixed") for flag, _ in flags):
+        require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.btrfs needs that for metadata in two copies")
+    ours: list[Flag] = [("-f", ""), ("-q", "")]
+    if not values_of(flags, "-U", "--uuid"):
+        ours.append(("-U", seeded_uuid(seed, profile, "file system")))
+    disks = tuple(f"{{disk.{disk.name}}}" for disk in profile.disks)
+    commands = (("mkfs.btrfs", *words_of(ours), *words_of(flags), *disks), *profile.after_mkfs)
+    inspect = (("superblock", ("btrfs", "inspect-internal", "dump-super", "{disk.main}")),)
+    return FormatPlan(
+        mkfs=commands,
+        mount_type="btrfs",
+        mount_device="{disk.main}",
+        mount_options=join_options(profile.mount_options, *_member_options(profile, disks)),
+        after_mount=profile.after_mount,
+        inspect=inspect,
+        needs_tools=tools_of(commands, profile.after_mount, tuple(command for _, command in inspect)),
+    )
+
+
+def _member_options(profile: Profile, disks: tuple[str, ...]) -> list[str]:
+    """`device=` for the other disks: the kernel finds them without a scan by udev (btrfs(5))."""
+    mounted = [value for key, value in suboptions(profile.mount_options) if key == "device"]
+    return [f"device={disk}" for disk in disks[1:] if disk not in mounted]

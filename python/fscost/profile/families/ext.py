@@ -1,0 +1,83 @@
+"""ext2, ext3, ext4: mke2fs."""
+
+from fscost.profile.flags import DISK_PLACEHOLDER, Flag, Grammar, has_suboption, suboptions, values_of, words_of
+from fscost.profile.families.common import MIB, require_size, seeded_uuid, tools_of
+from fscost.profile.model import FormatPlan, Profile
+
+TYPES = ("ext2", "ext3", "ext4")
+
+# e2fsprogs misc/mke2fs.c, PRS(): the getopt string.
+_SHORT = "b:ce:g:i:jl:m:nqr:s:t:d:vC:DE:FG:I:J:KL:M:N:O:R:ST:U:Vz:"
+_FORMATS_NOTHING = "with it mke2fs makes no file system"
+_REFUSED = {
+    "-n": _FORMATS_NOTHING,
+    "-V": _FORMATS_NOTHING,
+    "-S": _FORMATS_NOTHING,
+    "-t": "the type is the first word of the profile",
+    "-z": "it writes a file on the host",
+}
+
+# Below 2048 blocks mke2fs leaves the journal out and goes on (lib/ext2fs/mkjournal.c, ext2fs_default_journal_size): the profile
+# would not be what it says. 8 MiB is that with 4 KiB blocks; mke2fs takes 1 KiB blocks on disks this small.
+_MINIMUM_BYTES = 8 * MIB
+
+# Lazy initialisation would write after the mount, for minutes, and be charged to the workload (mke2fs(8)).
+_NOT_LAZY = "lazy_itable_init=0,lazy_journal_init=0"
+
+
+def grammar(type_: str) -> Grammar:
+    """mke2fs, by the name that selects the type's defaults in /etc/mke2fs.conf."""
+    return Grammar(f"mkfs.{type_}", _SHORT, refused=_REFUSED, device_keys={"-J": frozenset({"device"})})
+
+
+def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
+    """One mkfs, before it the external journal if `-J device={disk.NAME}` asks for one."""
+    require_size(profile, main_bytes, _MINIMUM_BYTES, "smaller ones have no room for a journal")
+    journal = _journal_disk(flags)
+    mkfs = [_mkfs(profile, flags, journal is not None, seed)]
+    if journal is not None:
+        mkfs.insert(0, _mkfs_journal(profile, flags, journal, seed))
+    commands = (*mkfs, *profile.after_mkfs)
+    inspect = (("superblock", ("dumpe2fs", "-h", "{disk.main}")),)
+    return FormatPlan(
+        mkfs=commands,
+        mount_type=profile.type,
+        mount_device="{disk.main}",
+        mount_options=profile.mount_options,
+        after_mount=profile.after_mount,
+        inspect=inspect,
+        needs_tools=tools_of(commands, profile.after_mount, tuple(command for _, command in inspect)),
+    )
+
+
+def _mkfs(profile: Profile, flags: list[Flag], external_journal: bool, seed: int) -> tuple[str, ...]:
+    ours: list[Flag] = [("-F", ""), ("-q", "")]
+    if not values_of(flags, "-U"):
+        ours.append(("-U", seeded_uuid(seed, profile, "file system")))
+    if external_journal and not values_of(flags, "-b"):
+        ours.append(("-b", _block_bytes(flags)))
+    # Of several -E or -O mke2fs heeds the last alone (PRS(): `extended_opts = optarg`), so each becomes one list; of a key given
+    # twice within it the later wins, hence ours first.
+    extended = ",".join([_NOT_LAZY, f"hash_seed={seeded_uuid(seed, profile, 'hash')}", *values_of(flags, "-E")])
+    ours.append(("-E", extended))
+    if features := values_of(flags, "-O"):
+        ours.append(("-O", ",".join(features)))
+    theirs = [(flag, value) for flag, value in flags if flag not in ("-E", "-O")]
+    return (f"mkfs.{profile.type}", *words_of(ours), *words_of(theirs), "{disk.main}")
+
+
+def _mkfs_journal(profile: Profile, flags: list[Flag], journal: str, seed: int) -> tuple[str, ...]:
+    # The journal's block size must be the file system's (mke2fs(8), -J device).
+    uuid = seeded_uuid(seed, profile, "journal")
+    return ("mke2fs", "-F", "-q", "-O", "journal_dev", "-b", _block_bytes(flags), "-U", uuid, journal)
+
+
+def _block_bytes(flags: list[Flag]) -> str:
+    return (values_of(flags, "-b") or ["4096"])[-1]
+
+
+def _journal_disk(flags: list[Flag]) -> str | None:
+    if not has_suboption(flags, "-J", "device"):
+        return None
+    given = [v for value in values_of(flags, "-J") for key, v in suboptions(value) if key == "device"]
+    return given[-1] if DISK_PLACEHOLDER.fullmatch(given[-1]) else None

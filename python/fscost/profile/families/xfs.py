@@ -1,0 +1,77 @@
+"""xfs: mkfs.xfs."""
+
+import re
+
+from fscost.profile.families.common import MIB, join_options, require_size, seeded_uuid, tools_of
+from fscost.profile.flags import Flag, Grammar, has_suboption, suboptions, values_of, words_of
+from fscost.profile.model import FormatPlan, Profile
+
+TYPES = ("xfs",)
+
+# xfsprogs mkfs/xfs_mkfs.c, main(): the getopt string.
+_SHORT = "b:c:d:i:l:L:m:n:KNp:qr:s:CfV"
+_FORMATS_NOTHING = "with it mkfs.xfs makes no file system"
+_REFUSED = {
+    "-N": _FORMATS_NOTHING,
+    "-V": _FORMATS_NOTHING,
+    "-c": "its file could name a real device; write the options into the profile",
+}
+_DEVICE_KEYS = {
+    "-d": frozenset({"name", "file"}),
+    "-l": frozenset({"logdev", "file", "name"}),
+    "-r": frozenset({"rtdev", "file", "name"}),
+}
+_MINIMUM_BYTES = 300 * MIB  # mkfs.xfs(8), -d size
+
+
+def grammar(type_: str) -> Grammar:
+    """mkfs.xfs."""
+    return Grammar(f"mkfs.{type_}", _SHORT, refused=_REFUSED, device_keys=_DEVICE_KEYS)
+
+
+def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
+    """One mkfs; the mount repeats an external log, which xfs does not remember (admin-guide/xfs.rst, logdev)."""
+    require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.xfs(8)")
+    ours: list[Flag] = [("-f", ""), ("-q", "")]
+    if not has_suboption(flags, "-m", "uuid"):
+        ours.append(("-m", f"uuid={seeded_uuid(seed, profile, 'file system')}"))
+    ours += _sector_flags(profile, flags)
+    commands = (("mkfs.xfs", *words_of(ours), *words_of(flags), "{disk.main}"), *profile.after_mkfs)
+    inspect = (("superblock", ("xfs_db", "-r", "-c", "sb 0", "-c", "p", "{disk.main}")),)
+    return FormatPlan(
+        mkfs=commands,
+        mount_type="xfs",
+        mount_device="{disk.main}",
+        mount_options=join_options(profile.mount_options, *_device_options(profile, flags)),
+        after_mount=profile.after_mount,
+        inspect=inspect,
+        needs_tools=tools_of(commands, profile.after_mount, tuple(command for _, command in inspect)),
+    )
+
+
+def _sector_flags(profile: Profile, flags: list[Flag]) -> list[Flag]:
+    """The sector size that mkfs.xfs would choose on the disk we stand for.
+
+    It takes the *physical* sector size, or the logical one where the block size is smaller (xfsprogs mkfs/xfs_mkfs.c,
+    validate_sectorsize()). A loop device always says that its physical sector is its logical one, so we say it for it.
+    """
+    main = profile.disks[0]
+    chosen = values_of(flags, "-s") or has_suboption(flags, "-d", "sectsize") or has_suboption(flags, "-l", "sectsize")
+    if chosen or main.physical_block_bytes <= main.logical_block_bytes or _block_bytes(flags) < main.physical_block_bytes:
+        return []
+    return [("-s", f"size={main.physical_block_bytes}")]
+
+
+def _block_bytes(flags: list[Flag]) -> int:
+    """The block size asked for; a spelling that we cannot read counts as small, which adds nothing."""
+    sizes = [given for value in values_of(flags, "-b") for key, given in suboptions(value) if key == "size"]
+    if not sizes:
+        return 4096
+    match = re.fullmatch(r"(\d+)(k?)", sizes[-1])
+    return int(match[1]) * (1024 if match[2] else 1) if match else 0
+
+
+def _device_options(profile: Profile, flags: list[Flag]) -> list[str]:
+    mounted = {key for key, _ in suboptions(profile.mount_options)}
+    wanted = [(key, v) for _, value in flags for key, v in suboptions(value) if key in ("logdev", "rtdev")]
+    return [f"{key}={value}" for key, value in wanted if key not in mounted]

@@ -1,0 +1,85 @@
+"""The flags of one mkfs: split, checked for what must never be in a profile, and taken apart again."""
+
+import getopt
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fscost.errors import InputError
+
+DISK_PLACEHOLDER = re.compile(r"\{disk\.([a-z][a-z0-9]*)\}")
+Flag = tuple[str, str]  # ("-O", "^has_journal"); ("-K", "") for a flag without a value
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """What a mkfs accepts, in getopt's own notation, and what of it a profile may not use.
+
+    `device_keys` lists the sub-options that name a device (`-J device=`): a profile may only give them one of the cell's own disks.
+    """
+
+    program: str
+    short: str
+    long: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    device_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+def split_flags(grammar: Grammar, words: Sequence[str]) -> tuple[list[Flag], list[str]]:
+    """mkfs flags, and the values of every `-o`, which in a profile always means mount options (mke2fs's own -o included)."""
+    short = grammar.short.replace("o:", "") + "o:"
+    try:
+        pairs, rest = getopt.gnu_getopt(list(words), short, list(grammar.long))
+    except getopt.GetoptError as error:
+        raise InputError(
+            f"flags: {error.msg} (in '{' '.join(words)}')",
+            f"after the type come the flags of {grammar.program} as its manual page has them, and '-o' with mount options",
+        ) from None
+    if rest:
+        raise InputError(
+            f"flags: unexpected word '{rest[0]}'",
+            "a profile has no device or other loose words: fscost gives it fresh disks of its own; quote values that contain spaces",
+        )
+    for flag, value in pairs:
+        _check(grammar, flag, value)
+    return [pair for pair in pairs if pair[0] != "-o"], [value for flag, value in pairs if flag == "-o"]
+
+
+def _check(grammar: Grammar, flag: str, value: str) -> None:
+    if not value and _takes_value(grammar, flag):
+        raise InputError(f"flags: {flag} has an empty value", f"give {flag} a value, or leave it out")
+    if flag in grammar.refused:
+        raise InputError(f"flags: {flag} cannot be part of a profile", grammar.refused[flag])
+    for key, given in suboptions(value):
+        if key in grammar.device_keys.get(flag, frozenset()):
+            check_device_value(f"flags: {flag} {key}", given)
+
+
+def _takes_value(grammar: Grammar, flag: str) -> bool:
+    return f"{flag[2:]}=" in grammar.long if flag.startswith("--") else f"{flag[1:]}:" in grammar.short + "o:"
+
+
+def check_device_value(where: str, value: str) -> None:
+    """Refuse a device that is not one of the cell's own disks: a profile must never reach a real one."""
+    if not DISK_PLACEHOLDER.fullmatch(value):
+        raise InputError(f"{where}={value}: not a disk of this profile", f"write {where.split()[-1]}={{disk.journal}}")
+
+
+def suboptions(value: str) -> list[tuple[str, str]]:
+    """`a=1,b` as [("a", "1"), ("b", "")]."""
+    return [(key, given) for key, _, given in (item.partition("=") for item in value.split(","))]
+
+
+def words_of(flags: Iterable[Flag]) -> tuple[str, ...]:
+    """The argument list again."""
+    return tuple(word for flag, value in flags for word in ((flag, value) if value else (flag,)))
+
+
+def values_of(flags: Iterable[Flag], *names: str) -> list[str]:
+    """The values of a flag under any of its names, in order."""
+    return [value for flag, value in flags if flag in names]
+
+
+def has_suboption(flags: Iterable[Flag], name: str, key: str) -> bool:
+    """Whether `name` is given with `key=…` (or bare `key`) among its sub-options."""
+    return any(key == given for value in values_of(flags, name) for given, _ in suboptions(value))

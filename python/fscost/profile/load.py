@@ -1,0 +1,89 @@
+"""The catalogue: profiles by name, read from `catalogue/*.toml` and checked field by field."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import resources
+from typing import Any
+
+from fscost.errors import InputError
+from fscost.profile.families import family_of
+from fscost.profile.model import DiskSpec, Profile
+from fscost.profile.spelling import extend, split_words
+
+_FIELDS: dict[str, type] = {"spelling": str, "summary": str, "refused": str, "after_mkfs": list, "after_mount": list, "disks": dict}
+_REQUIRED = ("spelling", "summary")
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def load_catalogue() -> list[Profile]:
+    """Every profile of our data files, in the order of the files."""
+    folder = resources.files("fscost.profile") / "catalogue"
+    profiles: dict[str, Profile] = {}
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        for profile in read_catalogue(file.name, file.read_text(encoding="utf-8")):
+            if profile.name in profiles:
+                raise InputError(f"{file.name}: '{profile.name}' is in another file too", "give it another name")
+            profiles[profile.name] = profile
+    return list(profiles.values())
+
+
+def read_catalogue(file: str, text: str) -> list[Profile]:
+    """The profiles of one file; InputError names the file and the field."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{file}: {error}", "see the other files of the catalogue for the form") from None
+    return [_read_profile(file, name, table) for name, table in tables.items()]
+
+
+def _read_profile(file: str, name: str, table: Any) -> Profile:
+    _require(bool(_NAME.fullmatch(name)), file, name, "", "a name is lower-case words joined by '-'")
+    _require(isinstance(table, dict), file, name, "", "a profile is a table")
+    for key, value in table.items():
+        _require(key in _FIELDS, file, name, key, f"no such field; there are {', '.join(_FIELDS)}")
+        _require(isinstance(value, _FIELDS[key]), file, name, key, f"must be a {_FIELDS[key].__name__}")
+    for key in _REQUIRED:
+        _require(bool(table.get(key)), file, name, key, "is missing")
+    for key in ("summary", "refused"):
+        _require("\n" not in table.get(key, ""), file, name, key, "must be one line")
+    try:
+        words = split_words(table["spelling"])
+        _require(family_of(words[0]) is not None, file, name, "spelling", "must begin with a type that has a family")
+        profile = extend(Profile(name, words[0]), name, words[1:])
+    except InputError as error:
+        raise InputError(f"{file}: {name}.spelling: {error.what}", error.remedy) from None
+    return replace(
+        profile,
+        disks=_disks(file, name, profile.disks, table.get("disks", {})),
+        after_mkfs=_commands(file, name, "after_mkfs", table),
+        after_mount=_commands(file, name, "after_mount", table),
+        summary=table["summary"],
+        refused=table.get("refused", ""),
+    )
+
+
+def _disks(file: str, name: str, disks: tuple[DiskSpec, ...], table: Mapping[str, Any]) -> tuple[DiskSpec, ...]:
+    """`disks.journal = { size_mib = 256 }`; size 0 is the size that the run asks for."""
+    named = {disk.name: disk for disk in disks}
+    for disk, spec in table.items():
+        where = f"disks.{disk}"
+        _require(isinstance(spec, dict) and set(spec) == {"size_mib"}, file, name, where, "must be { size_mib = NUMBER }")
+        size_mib = spec["size_mib"]
+        _require(isinstance(size_mib, int) and size_mib >= 0, file, name, f"{where}.size_mib", "must be a whole number")
+        named[disk] = DiskSpec(disk, size_mib << 20)
+    return tuple(named.values())
+
+
+def _commands(file: str, name: str, key: str, table: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    commands = table.get(key, [])
+    for command in commands:
+        words = isinstance(command, list) and command and all(isinstance(word, str) for word in command)
+        _require(bool(words), file, name, key, "must be a list of argument lists")
+    return tuple(tuple(command) for command in commands)
+
+
+def _require(holds: bool, file: str, name: str, field: str, what: str) -> None:
+    if not holds:
+        raise InputError(f"{file}: {'.'.join(part for part in (name, field) if part)}: {what}")

@@ -1,0 +1,79 @@
+"""A profile as people write it: the type or a name of the catalogue, mkfs's own flags, `-o` with mount options."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fscost.errors import InputError
+from fscost.profile.families import family_of
+from fscost.profile.flags import DISK_PLACEHOLDER, check_device_value, split_flags, words_of
+from fscost.profile.model import DiskSpec, Profile
+
+JOURNAL_BYTES = 256 << 20  # of a second disk whose size nobody gave; plenty for any journal, and soon zeroed by mkfs.xfs
+
+_DEVICE_OPTIONS = frozenset({"device", "journal_dev", "journal_path", "logdev", "loop", "rtdev"})
+
+# Of each set the kernel heeds one, not always the last (mount(2): strictatime beats noatime): an extension replaces its base's.
+_EXCLUSIVE = (
+    frozenset({"atime", "noatime", "relatime", "norelatime", "strictatime", "nostrictatime"}),
+    frozenset({"lazytime", "nolazytime"}),
+)
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a profile as a shell would split them; InputError for what no shell would take."""
+    if unprintable := next((c for c in text if not c.isprintable() and c != "\t"), None):
+        raise InputError(f"profile: contains {unprintable!r}", "a profile is one line of text")
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise InputError(f"profile '{text}': {str(error).lower()}", "close the quotes") from None
+    if not words:
+        raise InputError("profile: empty", "write a type with flags, as 'ext4 -o noatime', or a name that `fscost profiles` lists")
+    return words
+
+
+def extend(base: Profile, name: str, words: Sequence[str]) -> Profile:
+    """`base` with more flags and mount options, called `name`."""
+    family = family_of(base.type)
+    if family is None:
+        return replace(base, name=name, mkfs_flags=(*base.mkfs_flags, *words))
+    flags, options = split_flags(family.grammar(base.type), words)
+    added = ",".join(options)
+    check_mount_options(added)
+    profile = replace(
+        base,
+        name=name,
+        mkfs_flags=base.mkfs_flags + words_of(flags),
+        mount_options=merge_mount_options(base.mount_options, added),
+    )
+    return replace(profile, disks=_with_mentioned_disks(profile))
+
+
+def check_mount_options(options: str) -> None:
+    """Refuse empty items, blanks, and devices that are not the cell's."""
+    if not options:
+        return
+    for item in options.split(","):
+        key, _, value = item.partition("=")
+        if not key or any(c.isspace() for c in item):
+            raise InputError(f"-o: '{options}' is not a comma list of mount options", "write them as in -o noatime,commit=30")
+        if key in _DEVICE_OPTIONS:
+            check_device_value(f"-o {key}", value)
+
+
+def merge_mount_options(base: str, added: str) -> str:
+    """Both lists; words of `base` that exclude one of `added` are dropped."""
+    new = added.split(",") if added else []
+    overridden = {word for group in _EXCLUSIVE if group & set(new) for word in group}
+    kept = [item for item in base.split(",") if item and item not in overridden]
+    return ",".join([*kept, *new])
+
+
+def _with_mentioned_disks(profile: Profile) -> tuple[DiskSpec, ...]:
+    """The profile's disks, and one more for each `{disk.NAME}` that its flags or options speak of."""
+    known = {disk.name for disk in profile.disks}
+    text = " ".join((*profile.mkfs_flags, profile.mount_options))
+    mentioned = dict.fromkeys(DISK_PLACEHOLDER.findall(text))
+    return (*profile.disks, *(DiskSpec(name, JOURNAL_BYTES) for name in mentioned if name not in known))
+
