@@ -1,0 +1,60 @@
+"""What all tests share: the seed, and the loud skip of tests that need a privilege which is not here."""
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+SEED = int(os.environ.get("FSCOST_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
+"""One seed for a whole test run. Set FSCOST_TEST_SEED to the one that a failing run printed, and it happens again."""
+
+settings.register_profile("fscost", deadline=None, print_blob=True)
+settings.load_profile("fscost")
+
+
+def why_no_root_tests() -> str | None:
+    """None when file systems can be made and mounted here; else what is missing."""
+    if os.geteuid() != 0:
+        return "not root"
+    for device in ("/dev/fuse", "/dev/loop-control"):
+        try:
+            os.close(os.open(device, os.O_RDWR | os.O_CLOEXEC))
+        except OSError as error:
+            return f"{device}: {error.strerror} (in a container: run it privileged, with that device)"
+    capabilities = int(next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff")).split()[1], 16)
+    if not capabilities >> 21 & 1:
+        return "root, but without CAP_SYS_ADMIN: no mounts here"
+    return None
+
+
+def pytest_report_header() -> list[str]:
+    reason = why_no_root_tests()
+    return [
+        f"FSCOST_TEST_SEED={SEED}",
+        "root tests: run" if reason is None else f"root tests: SKIPPED, because {reason}",
+    ]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = why_no_root_tests()
+    for item in items:
+        if reason is not None and item.get_closest_marker("root"):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture
+def seed() -> int:
+    """The seed of this test run, for a test's own random choices."""
+    return SEED
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> Iterator[None]:
+    """Tests that draw from `random` without saying so are repeatable too, in any order."""
+    state = random.getstate()
+    random.seed(SEED)
+    yield
+    random.setstate(state)

@@ -1,0 +1,95 @@
+"""What a clone must be, whatever the product does."""
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[2]
+LONGEST_FILE_LINES = 600
+CODE = {".py", ".rs", ".sh", ".pyi"}
+
+
+def repository_files() -> list[Path]:
+    """All files that git has or would add."""
+    command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def locked_pins() -> dict[str, list[tuple[Version, str]]]:
+    """Name → the pinned versions (one for each environment) and the text of the pin, hashes included."""
+    pins: dict[str, list[tuple[Version, str]]] = {}
+    for block in re.split(r"\n(?=[a-z])", (ROOT / "requirements.lock").read_text()):
+        if match := re.match(r"([a-z0-9.-]+)==([^ \\;]+)", block):
+            pins.setdefault(match[1], []).append((Version(match[2]), block))
+    return pins
+
+
+def test_no_code_file_is_too_long_to_read() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in repository_files() if path.suffix in CODE}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE_LINES} == {}
+
+
+def test_nothing_generated_or_large_is_committed() -> None:
+    assert {str(path.relative_to(ROOT)): path.stat().st_size for path in repository_files() if path.stat().st_size > 1 << 20} == {}
+    assert [path for path in repository_files() if path.suffix in {".so", ".pyc", ".whl"}] == []
+
+
+def test_the_python_lock_holds_all_that_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pins = locked_pins()
+    for text in [*project["dependencies"], *project["optional-dependencies"]["dev"]]:
+        requirement = Requirement(text)
+        assert requirement.name in pins, f"{text}: not in requirements.lock; run make lock"
+        for version, _ in pins[requirement.name]:
+            assert requirement.specifier.contains(version), f"{text}: requirements.lock has {version}; run make lock"
+
+
+def test_every_python_pin_has_hashes() -> None:
+    pins = locked_pins()
+    assert len(pins) > 20
+    assert [name for name, versions in pins.items() for _, block in versions if "--hash=sha256:" not in block] == []
+
+
+def test_the_rust_lock_is_up_to_date() -> None:
+    command = ["cargo", "metadata", "--format-version", "1", "--locked", "--offline"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_one_version_and_one_licence() -> None:
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["dynamic"] == ["version"]
+    assert project["license"] == workspace["license"] == "Apache-2.0 OR MIT"
+    for name in ("LICENSE", "LICENSE-APACHE", "LICENSE-MIT"):
+        assert (ROOT / name).is_file()
+    for manifest in (ROOT / "crates").glob("*/Cargo.toml"):
+        package = tomllib.loads(manifest.read_text())
+        assert package["package"]["version"] == {"workspace": True}, manifest
+        assert package["lints"] == {"workspace": True}, manifest
+
+
+def test_make_alone_names_every_target_that_a_person_may_want() -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    help_text = subprocess.run(["make", "-C", ROOT], check=True, capture_output=True, text=True, env=environment).stdout
+    for target in ("setup", "demo", "test", "check", "bench", "fmt", "lock", "clean"):
+        assert re.search(rf"^ +make {target} +\S", help_text, re.MULTILINE), f"{target} has no line of help"
+
+
+def test_ci_runs_what_a_person_runs() -> None:
+    script = ROOT / ".ci/run"
+    assert os.access(script, os.X_OK)
+    assert script.read_text().rstrip().endswith("make test")
+
+
+@pytest.mark.parametrize("document", [path for path in repository_files() if path.suffix == ".md"], ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_between_documents_lead_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", document.read_text())
+    assert [link for link in links if "://" not in link and not link.startswith("mailto:") and not (document.parent / link).exists()] == []

@@ -1,0 +1,75 @@
+"""The walls that no other tool holds: between the crates, and around the native module. See ARCHITECTURE.md."""
+
+import ast
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+ALLOWED = {
+    "fscost-recording": set[str](),
+    "fscost-device": {"fscost-recording"},
+    "fscost-agent": set[str](),
+    "fscost-bindings": {"fscost-recording"},
+}
+"""For each crate, those of our crates that it may depend on, for building or testing."""
+
+NATIVE_FACES = {"python/fscost/capture.py"}
+"""The only Python files that may touch `fscost._native`."""
+
+
+def our_dependencies() -> dict[str, set[str]]:
+    command = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"]
+    packages = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)["packages"]
+    ours = {package["name"] for package in packages}
+    return {package["name"]: {dependency["name"] for dependency in package["dependencies"]} & ours for package in packages}
+
+
+def test_crates_depend_only_on_those_that_they_may_know() -> None:
+    dependencies = our_dependencies()
+    assert set(dependencies) == set(ALLOWED), "a crate came or went: decide here what it may depend on"
+    assert {name: found - ALLOWED[name] for name, found in dependencies.items() if found - ALLOWED[name]} == {}
+
+
+def names_native(source: str) -> bool:
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names) if any(name.name.startswith("fscost._native") for name in names):
+                return True
+            case ast.ImportFrom(module=module, names=names) if "_native" in (module or "") or any(name.name == "_native" for name in names):
+                return True
+            case ast.Constant(value="fscost._native"):  # importlib
+                return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import fscost._native", "from fscost import _native", "from fscost._native import x", "from . import _native", "f('fscost._native')"],
+)
+def test_each_way_to_import_the_native_module_is_seen(source: str) -> None:
+    assert names_native(source)
+
+
+def test_only_thin_faces_touch_the_native_module() -> None:
+    files = (ROOT / "python").rglob("*.py")
+    assert {str(file.relative_to(ROOT)) for file in files if names_native(file.read_text())} <= NATIVE_FACES
+
+
+def test_every_room_of_the_architecture_exists() -> None:
+    rooms = re.findall(r"^\| `([^`]+)` \|", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE)
+    assert len(rooms) >= 10
+    assert [room for room in rooms if not (ROOT / room).exists()] == []
+
+
+def test_every_room_is_in_the_architecture() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    plain = {"__init__", "__main__", "errors"}
+    rooms = {path for path in (ROOT / "python/fscost").iterdir() if (path.is_dir() and (path / "__init__.py").exists()) or path.suffix == ".py"}
+    rooms |= set((ROOT / "crates").iterdir())
+    missing = {str(path.relative_to(ROOT)) for path in rooms if path.stem not in plain and f"`{path.relative_to(ROOT)}`" not in text}
+    assert missing == set(), "say in ARCHITECTURE.md what it does and what it must not know"
