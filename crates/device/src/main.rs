@@ -1,1 +1,130 @@
-fn main() {}
+//! `fscost-disk`: serves recorded disks. Started by `fscost-agent`; see `docs/cell-protocol.md`.
+
+mod control;
+mod fuse;
+mod server;
+mod store;
+
+use clap::{Parser, Subcommand};
+use fscost_recording::{DiskInfo, Header, Writer};
+use rustix::{
+    fd::{FromRawFd as _, OwnedFd, RawFd},
+    process::{Pid, Signal},
+};
+use std::{path::PathBuf, process::ExitCode, time::SystemTime};
+
+#[derive(Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve disks over FUSE until told to finish.
+    Serve(Serve),
+}
+
+#[derive(clap::Args)]
+struct Serve {
+    /// The recording to write; must not exist.
+    #[arg(long)]
+    recording: PathBuf,
+    /// NAME=BYTES[,logical=512][,physical=4096]; once for each disk.
+    #[arg(long = "disk", required = true, value_parser = parse_disk)]
+    disks: Vec<DiskInfo>,
+    /// The control channel: an open SOCK_SEQPACKET socket.
+    #[arg(long)]
+    control_fd: RawFd,
+    /// The process to die with.
+    #[arg(long)]
+    ppid: Option<u32>,
+    /// zstd's compression level for the content.
+    #[arg(long, default_value_t = -1, allow_negative_numbers = true)]
+    level: i32,
+}
+
+fn parse_disk(text: &str) -> Result<DiskInfo, String> {
+    let (name, rest) = text
+        .split_once('=')
+        .ok_or("NAME=BYTES[,logical=512][,physical=4096]")?;
+    let mut parts = rest.split(',');
+    let size = parts.next().unwrap_or_default();
+    let number = |what: &str, text: &str| {
+        text.parse::<u64>()
+            .map_err(|_| format!("{what} {text:?} is not a whole number"))
+    };
+    let mut disk = DiskInfo {
+        name: name.to_owned(),
+        size_bytes: number("size", size)?,
+        logical_block_bytes: 512,
+        physical_block_bytes: 4096,
+    };
+    for part in parts {
+        let (key, value) = part
+            .split_once('=')
+            .ok_or_else(|| format!("{part:?} is not KEY=VALUE"))?;
+        let bytes =
+            u32::try_from(number(key, value)?).map_err(|_| format!("{key} is too large"))?;
+        match key {
+            "logical" => disk.logical_block_bytes = bytes,
+            "physical" => disk.physical_block_bytes = bytes,
+            _ => return Err(format!("{key:?} is neither logical nor physical")),
+        }
+    }
+    disk.check()?;
+    Ok(disk)
+}
+
+fn main() -> ExitCode {
+    let Command::Serve(arguments) = Arguments::parse().command;
+    match serve(arguments) {
+        Ok(server::Outcome::Finished) => ExitCode::SUCCESS,
+        Ok(server::Outcome::AgentGone) => ExitCode::from(3),
+        Err(error) => {
+            eprintln!("fscost-disk: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>> {
+    die_with_parent(arguments.ppid)?;
+    if arguments.control_fd < 3 {
+        return Err("--control-fd is the number of an inherited socket, 3 or more".into());
+    }
+    // SAFETY: the number names a descriptor that our parent opened for us alone; nothing else in this process uses it. A wrong number fails
+    // at the first use.
+    let socket = unsafe { OwnedFd::from_raw_fd(arguments.control_fd) };
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    let begin_unix_ns = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)?
+        .as_nanos() as u64;
+    let header = Header {
+        begin_unix_ns,
+        disks: arguments.disks,
+    };
+    let clock = store::Clock::start();
+    let writer = Writer::create(&arguments.recording, &header, arguments.level)?;
+    let mount = fuse::Mount::new()?;
+    Ok(server::serve(
+        store::Store::new(writer, clock),
+        mount,
+        control::Control::new(socket),
+    )?)
+}
+
+/// The kernel kills us when our parent dies, so that no disk outlives its cell.
+fn die_with_parent(ppid: Option<u32>) -> Result<(), Box<dyn std::error::Error>> {
+    let Some(ppid) = ppid else { return Ok(()) };
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    // It may have died before the line above.
+    let parent = rustix::process::getppid()
+        .map(Pid::as_raw_nonzero)
+        .map_or(0, |p| p.get() as u32);
+    if parent != ppid {
+        return Err("the parent that started this disk server is gone".into());
+    }
+    Ok(())
+}

@@ -1,1 +1,29 @@
-//! Placeholder until the first commit of this crate.
+//! The recording: a self-contained, versioned, checksummed log of every request that the disks of one cell received.
+//!
+//! The format is described byte by byte in `docs/recording-format.md`. [`Writer`] makes one while disks are served,
+//! [`Recording`] reads it back, [`Image`] is the content of a disk at any past instant (a view of the log, not a copy),
+//! [`verify`] reads everything and says what is wrong, and [`dm_log_writes`] speaks to other people's replay tools.
+
+pub mod dm_log_writes;
+mod error;
+mod event;
+mod extent_map;
+mod format;
+mod frame;
+mod image;
+mod intervals;
+mod reader;
+mod totals;
+mod verify;
+mod writer;
+
+pub use error::{Error, ErrorKind, Result};
+pub use event::{Event, Mark, Op};
+pub use extent_map::{ExtentMap, Location, Segment};
+pub use format::{DiskInfo, Header, MAX_DISKS, MAX_REQUEST_BYTES, SECTOR_BYTES, VERSION};
+pub use image::{Image, Instant};
+pub use intervals::{Interval, intervals};
+pub use reader::{End, Frame, FrameInfo, Recording};
+pub use totals::Totals;
+pub use verify::{Report, verify};
+pub use writer::{Summary, Writer};

@@ -1,0 +1,167 @@
+//! The control channel (`docs/cell-protocol.md`): marks, sums, the end.
+
+use crate::store::Store;
+use fscost_recording::{Error, ErrorKind, Mark, Summary, Totals};
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    io::Errno,
+    net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags},
+};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, io::IoSlice, mem::MaybeUninit};
+
+/// The longest message that is accepted: a mark at its longest, and its envelope.
+const MESSAGE_BYTES: usize = Mark::MAX_BYTES + 1024;
+
+/// What the agent may ask.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Question {
+    Mark(Mark),
+    Finish {},
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer<'a> {
+    Ready {
+        disks: Vec<&'a str>,
+    },
+    Marked {
+        at_ns: u64,
+        totals: BTreeMap<String, Totals>,
+    },
+    Finished {
+        totals: BTreeMap<String, Totals>,
+        requests: u64,
+        file_bytes: u64,
+    },
+    Error {
+        kind: &'static str,
+        message: String,
+    },
+}
+
+/// What to do after a message.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Go on serving.
+    Serve,
+    /// Finish the recording, then answer.
+    Finish,
+    /// The agent is gone.
+    Gone,
+}
+
+/// The server's end of the channel.
+pub struct Control {
+    socket: OwnedFd,
+    buffer: Vec<u8>,
+}
+
+impl Control {
+    /// Speak over `socket` (`SOCK_SEQPACKET`).
+    pub fn new(socket: OwnedFd) -> Self {
+        Self {
+            socket,
+            buffer: vec![0; MESSAGE_BYTES],
+        }
+    }
+
+    /// To wait on.
+    pub fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    /// Say that the disks are served, and hand over the mount to open them from.
+    pub fn ready(&self, store: &Store, mount: impl AsFd) -> Result<(), Errno> {
+        let disks = store.disks().iter().map(|d| d.name.as_str()).collect();
+        let message = encode(&Answer::Ready { disks });
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [mount.as_fd()];
+        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        rustix::net::sendmsg(
+            &self.socket,
+            &[IoSlice::new(&message)],
+            &mut ancillary,
+            SendFlags::NOSIGNAL,
+        )?;
+        Ok(())
+    }
+
+    /// Answer one message that waits.
+    pub fn step(&mut self, store: &mut Store) -> Result<Next, Errno> {
+        let (_, count) =
+            match rustix::net::recv(&self.socket, &mut self.buffer[..], RecvFlags::DONTWAIT) {
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(Next::Serve),
+                Err(Errno::CONNRESET) | Ok((_, 0)) => return Ok(Next::Gone),
+                other => other?,
+            };
+        match serde_json::from_slice(self.buffer.get(..count).unwrap_or_default()) {
+            Ok(Question::Mark(mark)) => {
+                let answer = match store.mark(&mark) {
+                    Ok(at_ns) => Answer::Marked {
+                        at_ns,
+                        totals: store.totals(),
+                    },
+                    Err(error) => error_answer(&error),
+                };
+                self.send(&answer)?;
+                Ok(Next::Serve)
+            }
+            Ok(Question::Finish {}) => Ok(Next::Finish),
+            Err(error) => {
+                self.send(&Answer::Error {
+                    kind: "invalid",
+                    message: format!("not a message of the control channel: {error}"),
+                })?;
+                Ok(Next::Serve)
+            }
+        }
+    }
+
+    /// Say how the recording ended.
+    pub fn finished(
+        &self,
+        result: fscost_recording::Result<(BTreeMap<String, Totals>, Summary)>,
+    ) -> Result<(), Errno> {
+        self.send(&match result {
+            Ok((
+                totals,
+                Summary {
+                    requests,
+                    file_bytes,
+                    ..
+                },
+            )) => Answer::Finished {
+                totals,
+                requests,
+                file_bytes,
+            },
+            Err(error) => error_answer(&error),
+        })
+    }
+
+    fn send(&self, answer: &Answer) -> Result<(), Errno> {
+        rustix::net::send(&self.socket, &encode(answer), SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+}
+
+fn error_answer(error: &Error) -> Answer<'static> {
+    let kind = match error.kind {
+        ErrorKind::HostDiskFull => "host-disk-full",
+        ErrorKind::Invalid => "invalid",
+        _ => "io",
+    };
+    Answer::Error {
+        kind,
+        message: error.to_string(),
+    }
+}
+
+fn encode(answer: &Answer) -> Vec<u8> {
+    // Strings, numbers and maps with string keys: there is nothing that could fail.
+    serde_json::to_vec(answer).unwrap_or_default()
+}

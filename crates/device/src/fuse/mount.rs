@@ -1,0 +1,58 @@
+//! A FUSE mount that is attached to no mount namespace: it lives as long as its descriptor and the files opened through it.
+
+use rustix::{
+    fd::{AsRawFd as _, OwnedFd},
+    fs::{Mode, OFlags},
+    io::Errno,
+    mount::{
+        FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount,
+        fsopen,
+    },
+};
+
+/// A connection to the kernel's FUSE and the mount that speaks to it.
+pub struct Mount {
+    /// `/dev/fuse`: requests come from here. Non-blocking.
+    pub connection: OwnedFd,
+    /// To open the disks' files relative to.
+    pub root: OwnedFd,
+}
+
+/// What the host lacks.
+#[derive(Debug, thiserror::Error)]
+#[error("{doing}: {source}")]
+pub struct MountError {
+    doing: &'static str,
+    source: Errno,
+}
+
+impl Mount {
+    /// Mount (Linux 5.2 or later: `fsopen(2)`). The kernel's first request waits to be served.
+    pub fn new() -> Result<Mount, MountError> {
+        let failed = |doing| move |source| MountError { doing, source };
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let connection = rustix::fs::open("/dev/fuse", flags, Mode::empty())
+            .map_err(failed("opening /dev/fuse"))?;
+        let context =
+            fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC).map_err(failed("fsopen of fuse"))?;
+        let number = connection.as_raw_fd().to_string();
+        let options = [
+            ("source", "fscost"),
+            ("fd", number.as_str()),
+            ("rootmode", "40000"),
+            ("user_id", "0"),
+            ("group_id", "0"),
+        ];
+        for (key, value) in options {
+            fsconfig_set_string(&context, key, value)
+                .map_err(failed("configuring the FUSE mount"))?;
+        }
+        fsconfig_create(&context).map_err(failed("creating the FUSE mount"))?;
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NODEV
+            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        let root = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+            .map_err(failed("fsmount of fuse"))?;
+        Ok(Mount { connection, root })
+    }
+}

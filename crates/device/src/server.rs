@@ -1,0 +1,92 @@
+//! Requests and messages, from one thread, until the agent says that it is done or is gone.
+
+use crate::{
+    control::{Control, Next},
+    fuse::{Mount, Session, Step},
+    store::Store,
+};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
+use std::time::{Duration, Instant};
+
+/// How long to look for the next request before going to sleep. Requests come in trains (a commit is several writes and a flush, each
+/// waiting for the one before); waking a sleeping thread costs more than such a look, above all in a virtual machine.
+const POLL_FOR: Duration = Duration::from_micros(50);
+/// How long nothing must happen until what is unstored is sent on its way.
+const IDLE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+/// How serving ended, for the exit code.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The recording was finished and the agent was told.
+    Finished,
+    /// The agent went away: the recording was finished all the same.
+    AgentGone,
+}
+
+/// Serve until the end.
+pub fn serve(mut store: Store, mount: Mount, mut control: Control) -> Result<Outcome, Errno> {
+    let mut session = Session::new(mount.connection);
+    control.ready(&store, &mount.root)?;
+    // Files opened through it keep the mount alive; this descriptor alone must not.
+    drop(mount.root);
+    let mut fuse_open = true;
+    loop {
+        if fuse_open {
+            fuse_open = serve_requests(&mut session, &mut store)?;
+        }
+        let mut waiting = [
+            PollFd::new(control.socket(), PollFlags::IN),
+            PollFd::new(
+                session.connection(),
+                if fuse_open {
+                    PollFlags::IN
+                } else {
+                    PollFlags::empty()
+                },
+            ),
+        ];
+        match poll(&mut waiting, Some(&IDLE)) {
+            Ok(0) => {
+                // A failure is told with the next mark; until then requests fail.
+                let _ = store.idle();
+            }
+            Ok(_) if !waiting[0].revents().is_empty() => match control.step(&mut store)? {
+                Next::Serve => {}
+                Next::Finish => {
+                    control.finished(store.finish())?;
+                    return Ok(Outcome::Finished);
+                }
+                Next::Gone => {
+                    let _ = store.finish();
+                    return Ok(Outcome::AgentGone);
+                }
+            },
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// Serve until none comes for a moment; `false` when the mount is gone.
+fn serve_requests(session: &mut Session, store: &mut Store) -> Result<bool, Errno> {
+    let mut idle_since: Option<Instant> = None;
+    loop {
+        match session.step(store)? {
+            Step::Served => idle_since = None,
+            Step::Ended => return Ok(false),
+            Step::Idle => {
+                let since = *idle_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > POLL_FOR {
+                    return Ok(true);
+                }
+                std::hint::spin_loop();
+            }
+        }
+    }
+}

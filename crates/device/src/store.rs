@@ -1,0 +1,154 @@
+//! The disks: the log is their only store, an extent map each is their content now.
+
+use fscost_recording::{
+    Event, ExtentMap, MAX_REQUEST_BYTES, Mark, Op, Result, Summary, Totals, Writer,
+};
+use std::collections::BTreeMap;
+
+/// All disks of a cell, behind one clock and one recording.
+pub struct Store {
+    writer: Writer,
+    maps: Vec<ExtentMap>,
+    clock: Clock,
+}
+
+/// Nanoseconds since the recording began.
+#[derive(Clone, Copy)]
+pub struct Clock {
+    begin: std::time::Instant,
+}
+
+impl Clock {
+    /// A clock that starts now.
+    pub fn start() -> Self {
+        Self {
+            begin: std::time::Instant::now(),
+        }
+    }
+
+    /// Now.
+    pub fn now_ns(&self) -> u64 {
+        self.begin.elapsed().as_nanos() as u64
+    }
+}
+
+/// One request without its content.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// When it was received.
+    pub submit_ns: u64,
+    /// Index of the disk.
+    pub disk: u16,
+    /// What is asked.
+    pub op: Op,
+    /// Byte offset.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+}
+
+impl Store {
+    /// Empty disks whose requests go to `writer`.
+    pub fn new(writer: Writer, clock: Clock) -> Self {
+        let maps = writer
+            .disks()
+            .iter()
+            .map(|_| ExtentMap::default())
+            .collect();
+        Self {
+            writer,
+            maps,
+            clock,
+        }
+    }
+
+    /// The recording's clock.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Where the next write's content is to be put, before [`request`](Self::request): it then needs no copy.
+    pub fn space(&mut self) -> &mut [u8] {
+        &mut self.writer.space()[..MAX_REQUEST_BYTES]
+    }
+
+    /// Execute and log a write (its content is at the beginning of [`space`](Self::space)), flush, discard or zeroing.
+    pub fn request(&mut self, request: Request) -> Result<()> {
+        let location = self.log(request)?;
+        let Some(map) = self.maps.get_mut(usize::from(request.disk)) else {
+            return Ok(());
+        };
+        if request.op == Op::Write {
+            map.write(request.offset, request.length, location);
+        } else if request.op.clears() {
+            map.clear(request.offset, request.length);
+        }
+        Ok(())
+    }
+
+    /// Execute and log a read.
+    pub fn read(&mut self, request: Request, into: &mut [u8]) -> Result<()> {
+        if let Some(map) = self.maps.get(usize::from(request.disk)) {
+            for segment in map.segments(request.offset, request.length) {
+                let from = (segment.offset - request.offset) as usize;
+                let part = &mut into[from..from + segment.length as usize];
+                match segment.location {
+                    Some(location) => self.writer.read(location, part)?,
+                    None => part.fill(0),
+                }
+            }
+        }
+        self.log(request)?;
+        Ok(())
+    }
+
+    fn log(&mut self, request: Request) -> Result<fscost_recording::Location> {
+        self.writer.append(Event {
+            submit_ns: request.submit_ns,
+            complete_ns: self.clock.now_ns(),
+            offset: request.offset,
+            length: request.length,
+            content_offset: 0,
+            disk: request.disk,
+            op: request.op,
+            fua: false,
+        })
+    }
+
+    /// Log a mark; returns its instant.
+    pub fn mark(&mut self, mark: &Mark) -> Result<u64> {
+        let at_ns = self.clock.now_ns();
+        self.writer.mark(mark, at_ns)?;
+        Ok(at_ns)
+    }
+
+    /// Send what is unstored on its way: called when nothing happens, so that a killed server loses little.
+    pub fn idle(&mut self) -> Result<()> {
+        self.writer.seal()
+    }
+
+    /// Names and sizes.
+    pub fn disks(&self) -> &[fscost_recording::DiskInfo] {
+        self.writer.disks()
+    }
+
+    /// Sums so far, by the disk's name.
+    pub fn totals(&self) -> BTreeMap<String, Totals> {
+        named(self.disks(), self.writer.totals())
+    }
+
+    /// Finish the recording.
+    pub fn finish(self) -> Result<(BTreeMap<String, Totals>, Summary)> {
+        let disks = self.writer.disks().to_vec();
+        let summary = self.writer.finish()?;
+        Ok((named(&disks, &summary.totals), summary))
+    }
+}
+
+fn named(disks: &[fscost_recording::DiskInfo], totals: &[Totals]) -> BTreeMap<String, Totals> {
+    disks
+        .iter()
+        .map(|d| d.name.clone())
+        .zip(totals.iter().copied())
+        .collect()
+}

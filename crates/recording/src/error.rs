@@ -1,0 +1,73 @@
+//! One error type: a small kind to match on, the place, and the cause.
+
+use std::{io, path::Path};
+
+/// What went wrong, for code that decides on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Reading or writing the file failed.
+    Io,
+    /// The file system that holds the recording is full.
+    HostDiskFull,
+    /// Not a recording, or a version that this program does not read.
+    Format,
+    /// A checksum or a field is wrong: the bytes are not what was written.
+    Corrupt,
+    /// The caller asked for something that the recording cannot hold (a name too long, a disk too large, an offset outside).
+    Invalid,
+}
+
+/// An error with where it happened.
+#[derive(Debug, thiserror::Error)]
+#[error("{context}")]
+pub struct Error {
+    /// To match on.
+    pub kind: ErrorKind,
+    /// What was being done, with the file and the byte where that matters.
+    pub context: String,
+    #[source]
+    source: Option<io::Error>,
+}
+
+/// `Result` with [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, context: impl Into<String>) -> Self {
+        Self {
+            kind,
+            context: context.into(),
+            source: None,
+        }
+    }
+
+    pub(crate) fn corrupt(at_byte: u64, what: impl std::fmt::Display) -> Self {
+        Self::new(ErrorKind::Corrupt, format!("at byte {at_byte}: {what}"))
+    }
+
+    pub(crate) fn io(doing: &str, path: &Path, source: io::Error) -> Self {
+        let full = matches!(
+            source.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+        );
+        let kind = if full {
+            ErrorKind::HostDiskFull
+        } else {
+            ErrorKind::Io
+        };
+        Self {
+            kind,
+            context: format!("{doing} {}: {source}", path.display()),
+            source: Some(source),
+        }
+    }
+
+    /// The same error, with the file it is about named first.
+    pub(crate) fn in_file(mut self, path: &Path) -> Self {
+        let name = path.display().to_string();
+        if !self.context.contains(&name) {
+            self.context = format!("{name}: {}", self.context);
+        }
+        self
+    }
+}

@@ -1,0 +1,260 @@
+//! Which bytes of the log are the content of which sectors: a disk's image as a view of the log.
+
+use crate::format::SECTOR_BYTES;
+use std::collections::BTreeMap;
+
+/// Where content lies in a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Location {
+    /// The frame's number.
+    pub frame: u32,
+    /// Byte offset in the frame's raw content.
+    pub content_offset: u32,
+}
+
+/// A run of sectors with the same origin, as found by [`ExtentMap::segments`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// Byte offset on the disk.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Where the content lies; `None` reads as zeros.
+    pub location: Option<Location>,
+}
+
+/// A map from sectors to the log. Sectors and lengths are 32-bit, so that an extent costs 16 bytes: a server's memory is
+/// bounded by 64 bytes a request.
+#[derive(Debug, Clone, Default)]
+pub struct ExtentMap {
+    extents: BTreeMap<u32, Extent>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    sectors: u32,
+    location: Location,
+}
+
+impl Extent {
+    /// The extent without its first `sectors`.
+    fn after(self, sectors: u32) -> Extent {
+        let skipped = sectors * SECTOR_BYTES as u32;
+        Extent {
+            sectors: self.sectors - sectors,
+            location: Location {
+                content_offset: self.location.content_offset + skipped,
+                ..self.location
+            },
+        }
+    }
+}
+
+impl ExtentMap {
+    /// The content of `length` bytes at `offset` is now at `location`. Both are multiples of 512 within the disk.
+    pub fn write(&mut self, offset: u64, length: u64, location: Location) {
+        let Some((start, end)) = self.clear_range(offset, length) else {
+            return;
+        };
+        self.extents.insert(
+            start,
+            Extent {
+                sectors: end - start,
+                location,
+            },
+        );
+    }
+
+    /// The range now reads as zeros.
+    pub fn clear(&mut self, offset: u64, length: u64) {
+        self.clear_range(offset, length);
+    }
+
+    fn clear_range(&mut self, offset: u64, length: u64) -> Option<(u32, u32)> {
+        let start = u32::try_from(offset / SECTOR_BYTES).ok()?;
+        let end = u32::try_from((offset + length) / SECTOR_BYTES).ok()?;
+        if start >= end {
+            return None;
+        }
+        if let Some((&first, &extent)) = self.extents.range(..start).next_back() {
+            let extent_end = first + extent.sectors;
+            if extent_end > start {
+                self.extents.insert(
+                    first,
+                    Extent {
+                        sectors: start - first,
+                        ..extent
+                    },
+                );
+                if extent_end > end {
+                    self.extents.insert(end, extent.after(end - first));
+                }
+            }
+        }
+        while let Some((&first, &extent)) = self.extents.range(start..end).next() {
+            self.extents.remove(&first);
+            if first + extent.sectors > end {
+                self.extents.insert(end, extent.after(end - first));
+            }
+        }
+        Some((start, end))
+    }
+
+    /// The range as runs of one origin each, in order, without gaps.
+    pub fn segments(&self, offset: u64, length: u64) -> impl Iterator<Item = Segment> + '_ {
+        let end = offset + length;
+        let sector = u32::try_from(offset / SECTOR_BYTES).unwrap_or(u32::MAX);
+        let first = self
+            .extents
+            .range(..=sector)
+            .next_back()
+            .map_or(sector, |(&first, _)| first);
+        let mut extents = self.extents.range(first..).peekable();
+        let mut at = offset;
+        std::iter::from_fn(move || {
+            if at >= end {
+                return None;
+            }
+            while let Some((start, extent)) =
+                extents.peek().map(|&(&start, &extent)| (start, extent))
+            {
+                let extent_start = u64::from(start) * SECTOR_BYTES;
+                let extent_end = extent_start + u64::from(extent.sectors) * SECTOR_BYTES;
+                if extent_end <= at {
+                    extents.next();
+                    continue;
+                }
+                let segment = if extent_start > at {
+                    Segment {
+                        offset: at,
+                        length: extent_start.min(end) - at,
+                        location: None,
+                    }
+                } else {
+                    let location = Location {
+                        content_offset: extent.location.content_offset + (at - extent_start) as u32,
+                        ..extent.location
+                    };
+                    Segment {
+                        offset: at,
+                        length: extent_end.min(end) - at,
+                        location: Some(location),
+                    }
+                };
+                at += segment.length;
+                return Some(segment);
+            }
+            let segment = Segment {
+                offset: at,
+                length: end - at,
+                location: None,
+            };
+            at = end;
+            Some(segment)
+        })
+    }
+
+    /// How many extents the map holds.
+    pub fn len(&self) -> usize {
+        self.extents.len()
+    }
+
+    /// Whether nothing was written, or all of it was cleared.
+    pub fn is_empty(&self) -> bool {
+        self.extents.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECTORS: u64 = 64;
+
+    /// The obvious map: one entry a sector.
+    fn model_of(map: &ExtentMap) -> Vec<Option<Location>> {
+        let mut sectors = Vec::new();
+        for segment in map.segments(0, SECTORS * SECTOR_BYTES) {
+            for sector in 0..segment.length / SECTOR_BYTES {
+                sectors.push(segment.location.map(|l| Location {
+                    content_offset: l.content_offset + (sector * SECTOR_BYTES) as u32,
+                    ..l
+                }));
+            }
+        }
+        sectors
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_like_one_entry_a_sector(ops in prop::collection::vec((0..SECTORS, 1..16u64, any::<bool>()), 1..60)) {
+            let mut map = ExtentMap::default();
+            let mut model = vec![None; SECTORS as usize];
+            for (number, (start, count, write)) in ops.into_iter().enumerate() {
+                let count = count.min(SECTORS - start);
+                let location = Location { frame: number as u32, content_offset: 4096 };
+                let (offset, length) = (start * SECTOR_BYTES, count * SECTOR_BYTES);
+                if write { map.write(offset, length, location) } else { map.clear(offset, length) }
+                for sector in 0..count {
+                    let content_offset = 4096 + (sector * SECTOR_BYTES) as u32;
+                    model[(start + sector) as usize] = write.then_some(Location { content_offset, ..location });
+                }
+                prop_assert_eq!(&model_of(&map), &model);
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_of_an_extent_is_found_from_its_middle() {
+        let mut map = ExtentMap::default();
+        map.write(
+            4096,
+            4096,
+            Location {
+                frame: 3,
+                content_offset: 1024,
+            },
+        );
+        let found: Vec<_> = map.segments(5120, 8192).collect();
+        let location = Some(Location {
+            frame: 3,
+            content_offset: 2048,
+        });
+        assert_eq!(
+            found,
+            [
+                Segment {
+                    offset: 5120,
+                    length: 3072,
+                    location
+                },
+                Segment {
+                    offset: 8192,
+                    length: 5120,
+                    location: None
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn the_last_sector_of_the_largest_disk_is_usable() {
+        let mut map = ExtentMap::default();
+        let end = crate::format::MAX_DISK_BYTES;
+        map.write(
+            end - 512,
+            512,
+            Location {
+                frame: 0,
+                content_offset: 0,
+            },
+        );
+        assert_eq!(map.segments(end - 1024, 1024).count(), 2);
+    }
+
+    #[test]
+    fn an_extent_costs_sixteen_bytes() {
+        assert_eq!(size_of::<(u32, Extent)>(), 16);
+    }
+}

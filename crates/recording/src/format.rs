@@ -1,0 +1,415 @@
+//! The bytes of a recording: `docs/recording-format.md` in code. All integers are little-endian.
+
+use crate::{Error, ErrorKind, Event, Op, Result};
+use zerocopy::{
+    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned,
+    little_endian::{U16, U32, U64},
+};
+
+/// Offsets and lengths of requests are multiples of this.
+pub const SECTOR_BYTES: u64 = 512;
+/// The format's version; a reader refuses another.
+pub const VERSION: u16 = 1;
+/// A cell has few disks; more is a damaged header.
+pub const MAX_DISKS: usize = 64;
+/// The most content one request may carry.
+pub const MAX_REQUEST_BYTES: usize = 1 << 20;
+/// The largest disk: sectors are 32-bit in the extent map.
+pub const MAX_DISK_BYTES: u64 = (u32::MAX as u64) * SECTOR_BYTES;
+
+pub(crate) const FILE_MAGIC: [u8; 8] = *b"FSCOSTRC";
+pub(crate) const FRAME_MAGIC: [u8; 4] = *b"FRAM";
+/// Content is compressed in pieces of this size, so that a small read needs to unpack only one.
+pub(crate) const PIECE_BYTES: usize = 64 * 1024;
+/// A frame is sealed once it holds this much content …
+pub(crate) const FRAME_TARGET_BYTES: usize = 256 * 1024;
+/// … or this many events.
+pub(crate) const FRAME_MAX_EVENTS: usize = 4096;
+/// The most content in one frame: the target is passed by at most one request.
+pub(crate) const FRAME_MAX_BYTES: usize = FRAME_TARGET_BYTES + MAX_REQUEST_BYTES;
+pub(crate) const FRAME_MAX_PIECES: usize = FRAME_MAX_BYTES.div_ceil(PIECE_BYTES);
+
+/// One disk of the recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskInfo {
+    /// The lab's name for it: `main`, `journal` …; at most 32 bytes.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// The smallest unit that it can be asked to write.
+    pub logical_block_bytes: u32,
+    /// The smallest unit that it writes without reading.
+    pub physical_block_bytes: u32,
+}
+
+/// What the file begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Wall clock at the recording's instant 0, nanoseconds since 1970.
+    pub begin_unix_ns: u64,
+    /// The disks, by index.
+    pub disks: Vec<DiskInfo>,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct RawHeader {
+    magic: [u8; 8],
+    version: U16,
+    disk_count: U16,
+    header_bytes: U32,
+    begin_unix_ns: U64,
+    reserved: [u8; 36],
+    /// CRC-32C of the header and the disk entries, with this field zero.
+    crc32c: U32,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct RawDisk {
+    name: [u8; 32],
+    size_bytes: U64,
+    logical_block_bytes: U32,
+    physical_block_bytes: U32,
+    reserved: [u8; 16],
+}
+
+pub(crate) const HEADER_BYTES: usize = size_of::<RawHeader>();
+pub(crate) const DISK_BYTES: usize = size_of::<RawDisk>();
+pub(crate) const FRAME_HEADER_BYTES: usize = size_of::<RawFrameHeader>();
+pub(crate) const PIECE_ENTRY_BYTES: usize = size_of::<RawPiece>();
+pub(crate) const EVENT_BYTES: usize = size_of::<RawEvent>();
+
+/// What a frame is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FrameKind {
+    Events,
+    /// The last frame, empty: the recording was finished, not cut.
+    End,
+}
+
+/// Precedes each frame's body: piece table, events, content.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct RawFrameHeader {
+    pub magic: [u8; 4],
+    pub kind: u8,
+    pub reserved: [u8; 3],
+    pub sequence: U32,
+    pub event_count: U32,
+    pub events_stored_bytes: U32,
+    pub content_raw_bytes: U32,
+    pub content_stored_bytes: U32,
+    pub piece_count: U32,
+    pub first_complete_ns: U64,
+    pub last_complete_ns: U64,
+    /// CRC-32C of the piece table and the stored events; the content has one checksum a piece.
+    pub index_crc32c: U32,
+    pub reserved2: [u8; 8],
+    /// CRC-32C of this header, with this field zero.
+    pub header_crc32c: U32,
+}
+
+/// One piece of content: stored as it is when `stored_bytes` equals its raw size, else compressed with zstd.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct RawPiece {
+    pub stored_bytes: U32,
+    pub crc32c: U32,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct RawEvent {
+    submit_ns: U64,
+    complete_ns: U64,
+    offset: U64,
+    length: U64,
+    content_offset: U32,
+    disk: U16,
+    op: u8,
+    flags: u8,
+}
+
+const FLAG_FUA: u8 = 1;
+
+impl Header {
+    /// The header's bytes.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        let invalid = |what: String| Error::new(ErrorKind::Invalid, what);
+        if self.disks.is_empty() || self.disks.len() > MAX_DISKS {
+            return Err(invalid(format!(
+                "a recording has 1 to {MAX_DISKS} disks, not {}",
+                self.disks.len()
+            )));
+        }
+        let header_bytes = HEADER_BYTES + self.disks.len() * DISK_BYTES;
+        let mut raw = RawHeader {
+            magic: FILE_MAGIC,
+            version: VERSION.into(),
+            disk_count: (self.disks.len() as u16).into(),
+            header_bytes: (header_bytes as u32).into(),
+            begin_unix_ns: self.begin_unix_ns.into(),
+            reserved: [0; 36],
+            crc32c: 0.into(),
+        };
+        let mut disks = Vec::new();
+        for disk in &self.disks {
+            disk.check().map_err(invalid)?;
+            let mut name = [0; 32];
+            name[..disk.name.len()].copy_from_slice(disk.name.as_bytes());
+            let raw = RawDisk {
+                name,
+                size_bytes: disk.size_bytes.into(),
+                logical_block_bytes: disk.logical_block_bytes.into(),
+                physical_block_bytes: disk.physical_block_bytes.into(),
+                reserved: [0; 16],
+            };
+            disks.extend_from_slice(raw.as_bytes());
+        }
+        raw.crc32c = crc32c::crc32c_append(crc32c::crc32c(raw.as_bytes()), &disks).into();
+        Ok([raw.as_bytes(), &disks].concat())
+    }
+
+    /// How many bytes the whole header has, from its first [`HEADER_BYTES`].
+    pub(crate) fn length(first: &[u8]) -> Result<usize> {
+        let format = |what: &str| Error::new(ErrorKind::Format, what);
+        let (raw, _) =
+            RawHeader::ref_from_prefix(first).map_err(|_| format("too short to be a recording"))?;
+        if raw.magic != FILE_MAGIC {
+            return Err(format(
+                "not a recording of fscost (its first bytes are not FSCOSTRC)",
+            ));
+        }
+        if raw.version.get() != VERSION {
+            return Err(format(&format!(
+                "version {} of the format; this program reads version {VERSION}",
+                raw.version
+            )));
+        }
+        let count = usize::from(raw.disk_count.get());
+        let length = HEADER_BYTES + count * DISK_BYTES;
+        if count == 0 || count > MAX_DISKS || raw.header_bytes.get() as usize != length {
+            return Err(Error::corrupt(
+                10,
+                format!("{count} disks in a header of {} bytes", raw.header_bytes),
+            ));
+        }
+        Ok(length)
+    }
+
+    /// Parse the whole header.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Header> {
+        let length = Self::length(bytes)?;
+        let short = || Error::new(ErrorKind::Format, "too short: the header is cut");
+        let bytes = bytes.get(..length).ok_or_else(short)?;
+        let (raw, rest) = RawHeader::ref_from_prefix(bytes).map_err(|_| short())?;
+        let zeroed = [&bytes[..HEADER_BYTES - 4], &[0; 4]].concat();
+        if crc32c::crc32c_append(crc32c::crc32c(&zeroed), rest) != raw.crc32c.get() {
+            return Err(Error::corrupt(0, "the header's checksum is wrong"));
+        }
+        let (entries, _) =
+            <[RawDisk]>::ref_from_prefix_with_elems(rest, usize::from(raw.disk_count.get()))
+                .map_err(|_| short())?;
+        let mut disks = Vec::with_capacity(entries.len());
+        for (index, entry) in entries.iter().enumerate() {
+            let at = (HEADER_BYTES + index * DISK_BYTES) as u64;
+            let end = entry
+                .name
+                .iter()
+                .position(|&b| b == 0)
+                .unwrap_or(entry.name.len());
+            let name = std::str::from_utf8(&entry.name[..end])
+                .map_err(|_| Error::corrupt(at, "a disk's name is not UTF-8"))?;
+            let disk = DiskInfo {
+                name: name.to_owned(),
+                size_bytes: entry.size_bytes.get(),
+                logical_block_bytes: entry.logical_block_bytes.get(),
+                physical_block_bytes: entry.physical_block_bytes.get(),
+            };
+            disk.check().map_err(|what| Error::corrupt(at, what))?;
+            disks.push(disk);
+        }
+        Ok(Header {
+            begin_unix_ns: raw.begin_unix_ns.get(),
+            disks,
+        })
+    }
+}
+
+impl DiskInfo {
+    /// What a disk must be, or what is wrong with it.
+    pub fn check(&self) -> std::result::Result<(), String> {
+        let name = &self.name;
+        if name.is_empty()
+            || name.len() > 32
+            || !name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        {
+            return Err(format!(
+                "disk name {name:?}: 1 to 32 letters, digits, '-', '_', '.'"
+            ));
+        }
+        let (logical, physical) = (
+            u64::from(self.logical_block_bytes),
+            u64::from(self.physical_block_bytes),
+        );
+        if !logical.is_power_of_two() || !(SECTOR_BYTES..=65536).contains(&logical) {
+            return Err(format!(
+                "disk {name}: logical block size {logical} is not a power of two from 512 to 65536"
+            ));
+        }
+        if !physical.is_power_of_two() || !(logical..=1 << 20).contains(&physical) {
+            return Err(format!(
+                "disk {name}: physical block size {physical} is not a power of two from {logical} to 1048576"
+            ));
+        }
+        if self.size_bytes == 0
+            || self.size_bytes > MAX_DISK_BYTES
+            || !self.size_bytes.is_multiple_of(logical)
+        {
+            return Err(format!(
+                "disk {name}: size {} is not a multiple of {logical} up to {MAX_DISK_BYTES}",
+                self.size_bytes
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl RawFrameHeader {
+    pub(crate) fn seal(mut self) -> Self {
+        self.header_crc32c = 0.into();
+        self.header_crc32c = crc32c::crc32c(self.as_bytes()).into();
+        self
+    }
+
+    /// Check a header read at `at_byte` as far as it can be checked without its body.
+    pub(crate) fn check(&self, at_byte: u64, sequence: u32) -> Result<FrameKind> {
+        if self.magic != FRAME_MAGIC {
+            return Err(Error::corrupt(at_byte, "no frame begins here"));
+        }
+        if self.seal().header_crc32c != self.header_crc32c {
+            return Err(Error::corrupt(
+                at_byte,
+                "a frame header's checksum is wrong",
+            ));
+        }
+        if self.sequence.get() != sequence {
+            return Err(Error::corrupt(
+                at_byte,
+                format!(
+                    "frame {} stands where frame {sequence} belongs",
+                    self.sequence
+                ),
+            ));
+        }
+        let (content, pieces) = (
+            self.content_raw_bytes.get() as usize,
+            self.piece_count.get() as usize,
+        );
+        let bounded = self.event_count.get() as usize <= FRAME_MAX_EVENTS
+            && content <= FRAME_MAX_BYTES
+            && pieces == content.div_ceil(PIECE_BYTES)
+            && self.content_stored_bytes.get() as usize <= content
+            && self.events_stored_bytes.get() as usize
+                <= zstd::zstd_safe::compress_bound(FRAME_MAX_EVENTS * EVENT_BYTES);
+        match self.kind {
+            1 if bounded && self.event_count.get() > 0 => Ok(FrameKind::Events),
+            2 if self.body_bytes() == 0 && self.event_count.get() == 0 => Ok(FrameKind::End),
+            kind => Err(Error::corrupt(
+                at_byte,
+                format!("frame header of kind {kind} with impossible sizes"),
+            )),
+        }
+    }
+
+    /// Bytes of piece table, events and content as stored.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        u64::from(self.piece_count.get()) * PIECE_ENTRY_BYTES as u64
+            + u64::from(self.events_stored_bytes.get())
+            + u64::from(self.content_stored_bytes.get())
+    }
+}
+
+impl RawEvent {
+    pub(crate) fn new(event: &Event) -> Self {
+        Self {
+            submit_ns: event.submit_ns.into(),
+            complete_ns: event.complete_ns.into(),
+            offset: event.offset.into(),
+            length: event.length.into(),
+            content_offset: event.content_offset.into(),
+            disk: event.disk.into(),
+            op: event.op as u8,
+            flags: if event.fua { FLAG_FUA } else { 0 },
+        }
+    }
+
+    /// Parse and check against the disks and the frame's content; `what` of the error names the field.
+    pub(crate) fn parse(
+        &self,
+        disks: &[DiskInfo],
+        content_bytes: usize,
+    ) -> std::result::Result<Event, String> {
+        let op =
+            Op::from_number(self.op).ok_or_else(|| format!("operation {} is unknown", self.op))?;
+        if self.flags & !FLAG_FUA != 0 {
+            return Err(format!("flags {:#x} are unknown", self.flags));
+        }
+        let event = Event {
+            submit_ns: self.submit_ns.get(),
+            complete_ns: self.complete_ns.get(),
+            offset: self.offset.get(),
+            length: self.length.get(),
+            content_offset: self.content_offset.get(),
+            disk: self.disk.get(),
+            op,
+            fua: self.flags & FLAG_FUA != 0,
+        };
+        event.check(disks)?;
+        let content_end = u64::from(event.content_offset).checked_add(event.length);
+        if op.has_content() && content_end.is_none_or(|end| end > content_bytes as u64) {
+            return Err("content reaches past the frame's end".into());
+        }
+        Ok(event)
+    }
+}
+
+impl Event {
+    /// Whether the event is possible on these disks.
+    pub(crate) fn check(&self, disks: &[DiskInfo]) -> std::result::Result<(), String> {
+        if self.op == Op::Mark {
+            return if self.length as usize <= MARK_MAX {
+                Ok(())
+            } else {
+                Err("a mark is too long".into())
+            };
+        }
+        let disk = disks
+            .get(usize::from(self.disk))
+            .ok_or_else(|| format!("disk {} does not exist", self.disk))?;
+        let end = self.offset.checked_add(self.length);
+        let aligned =
+            self.offset.is_multiple_of(SECTOR_BYTES) && self.length.is_multiple_of(SECTOR_BYTES);
+        if end.is_none_or(|end| end > disk.size_bytes) || !aligned {
+            return Err(format!(
+                "{} of {} bytes at {} does not fit disk {}",
+                self.op.name(),
+                self.length,
+                self.offset,
+                disk.name
+            ));
+        }
+        if self.submit_ns > self.complete_ns {
+            return Err("a request completed before it was submitted".into());
+        }
+        if self.op == Op::Write && self.length as usize > MAX_REQUEST_BYTES {
+            return Err("a write is too long".into());
+        }
+        Ok(())
+    }
+}
+
+const MARK_MAX: usize = crate::Mark::MAX_BYTES;

@@ -1,0 +1,177 @@
+//! The content of a disk at an instant of the past: a view of the log.
+
+use crate::{
+    Error, ErrorKind, Event, ExtentMap, Location, Op, Recording, Result,
+    reader::{Frame, PieceCache},
+};
+
+/// A point in a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Instant {
+    /// After everything that was recorded.
+    End,
+    /// After every request that had completed by then (nanoseconds since the recording began).
+    CompletedBy(u64),
+    /// After that many events (marks included).
+    Events(u64),
+    /// At the (first) mark of this name.
+    Mark(String),
+}
+
+/// A disk as it was.
+pub struct Image<'a> {
+    recording: &'a Recording,
+    size_bytes: u64,
+    map: ExtentMap,
+    cache: PieceCache,
+}
+
+impl Recording {
+    /// Disk `disk` at `instant`. Costs a walk over the events before it; no content is copied.
+    pub fn image_at(&self, disk: u16, instant: &Instant) -> Result<Image<'_>> {
+        let info = self.header().disks.get(usize::from(disk)).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Invalid,
+                format!("{}: there is no disk {disk}", self.path().display()),
+            )
+        })?;
+        let mut map = ExtentMap::default();
+        let mut count = 0;
+        let mut found = !matches!(instant, Instant::Mark(_));
+        let with_content = !found;
+        self.for_each_frame(with_content, |index, frame| {
+            for event in &frame.events {
+                if is_past(instant, count, frame, event)? {
+                    found = true;
+                    return Ok(false);
+                }
+                count += 1;
+                if event.disk == disk {
+                    apply(&mut map, index as u32, event);
+                }
+            }
+            Ok(true)
+        })?;
+        match instant {
+            Instant::Mark(name) if !found => Err(Error::new(
+                ErrorKind::Invalid,
+                format!("{}: there is no mark {name:?}", self.path().display()),
+            )),
+            _ => Ok(Image {
+                recording: self,
+                size_bytes: info.size_bytes,
+                map,
+                cache: self.piece_cache()?,
+            }),
+        }
+    }
+}
+
+fn is_past(instant: &Instant, events_before: u64, frame: &Frame, event: &Event) -> Result<bool> {
+    Ok(match instant {
+        Instant::End => false,
+        Instant::CompletedBy(ns) => event.complete_ns > *ns,
+        Instant::Events(count) => events_before >= *count,
+        Instant::Mark(name) => event.op == Op::Mark && frame.mark_of(event)?.name == *name,
+    })
+}
+
+fn apply(map: &mut ExtentMap, frame: u32, event: &Event) {
+    if event.op == Op::Write {
+        map.write(
+            event.offset,
+            event.length,
+            Location {
+                frame,
+                content_offset: event.content_offset,
+            },
+        );
+    } else if event.op.clears() {
+        map.clear(event.offset, event.length);
+    }
+}
+
+impl Image<'_> {
+    /// Size of the disk.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Where the disk's content comes from.
+    pub fn map(&self) -> &ExtentMap {
+        &self.map
+    }
+
+    /// Read any bytes of the disk.
+    pub fn read_at(&mut self, offset: u64, into: &mut [u8]) -> Result<()> {
+        let end = offset
+            .checked_add(into.len() as u64)
+            .filter(|&end| end <= self.size_bytes);
+        let end = end.ok_or_else(|| {
+            Error::new(
+                ErrorKind::Invalid,
+                format!("{} bytes at {offset} are past the disk's end", into.len()),
+            )
+        })?;
+        // Segments are of whole sectors: widen, then copy what was asked for.
+        let sector = crate::SECTOR_BYTES;
+        let (from, to) = (offset / sector * sector, end.next_multiple_of(sector));
+        for segment in self.map.segments(from, to - from) {
+            let begin = segment.offset.max(offset);
+            let stop = (segment.offset + segment.length).min(end);
+            let part = &mut into[(begin - offset) as usize..(stop - offset) as usize];
+            match segment.location {
+                None => part.fill(0),
+                Some(location) => {
+                    let content_offset = location.content_offset + (begin - segment.offset) as u32;
+                    let frames = self.recording.frames();
+                    let frame = frames
+                        .get(location.frame as usize)
+                        .ok_or_else(|| Error::corrupt(0, "a frame is missing"))?;
+                    self.cache.read(
+                        frame.at_byte,
+                        Location {
+                            content_offset,
+                            ..location
+                        },
+                        part,
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Write the whole disk to `out` as a sparse file: what reads as zeros is left a hole.
+    pub fn export(&mut self, out: &std::fs::File) -> std::result::Result<(), Error> {
+        use std::os::unix::fs::FileExt as _;
+        let failed = |e: std::io::Error| {
+            Error::new(
+                if e.kind() == std::io::ErrorKind::StorageFull {
+                    ErrorKind::HostDiskFull
+                } else {
+                    ErrorKind::Io
+                },
+                format!("writing the image: {e}"),
+            )
+        };
+        out.set_len(self.size_bytes).map_err(failed)?;
+        let written: Vec<_> = self
+            .map
+            .segments(0, self.size_bytes)
+            .filter(|s| s.location.is_some())
+            .collect();
+        let mut buffer = vec![0; 1 << 20];
+        for segment in written {
+            let mut at = segment.offset;
+            while at < segment.offset + segment.length {
+                let count =
+                    (segment.offset + segment.length - at).min(buffer.len() as u64) as usize;
+                self.read_at(at, &mut buffer[..count])?;
+                out.write_all_at(&buffer[..count], at).map_err(failed)?;
+                at += count as u64;
+            }
+        }
+        Ok(())
+    }
+}

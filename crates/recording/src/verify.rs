@@ -1,0 +1,69 @@
+//! Reads everything and says what is wrong.
+
+use crate::{End, Frame, Recording, Result, Totals};
+
+/// What a recording holds, and whether all of it is what was written.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Whether it was finished, cut or damaged, by its frame headers.
+    pub end: End,
+    /// Frames that are damaged inside: the byte where each begins, and what is wrong.
+    pub damaged: Vec<String>,
+    /// Events that are whole.
+    pub events: u64,
+    /// Sums of these, per disk.
+    pub totals: Vec<Totals>,
+    /// Content before compression.
+    pub content_bytes: u64,
+    /// Content as stored.
+    pub content_stored_bytes: u64,
+}
+
+impl Report {
+    /// Finished, and nothing is damaged.
+    pub fn is_whole(&self) -> bool {
+        self.end == End::Finished && self.damaged.is_empty()
+    }
+}
+
+/// Check every byte.
+pub fn verify(recording: &Recording) -> Result<Report> {
+    let mut report = Report {
+        end: recording.end().clone(),
+        damaged: Vec::new(),
+        events: 0,
+        totals: vec![Totals::default(); recording.header().disks.len()],
+        content_bytes: 0,
+        content_stored_bytes: 0,
+    };
+    let mut frame = Frame::default();
+    let mut last_ns = 0;
+    for (index, info) in recording.frames().iter().enumerate() {
+        report.content_bytes += u64::from(info.content_bytes);
+        report.content_stored_bytes += u64::from(info.content_stored_bytes);
+        if let Err(error) = recording.read_frame(index, true, &mut frame) {
+            report.damaged.push(error.to_string());
+            continue;
+        }
+        for event in &frame.events {
+            if event.complete_ns < last_ns {
+                report
+                    .damaged
+                    .push(format!("at byte {}: time runs backwards", info.at_byte));
+                break;
+            }
+            last_ns = event.complete_ns;
+            report.events += 1;
+            if let Some(totals) = report.totals.get_mut(usize::from(event.disk)) {
+                totals.add(event);
+            }
+        }
+        let marks = frame.events.iter().filter(|e| e.op == crate::Op::Mark);
+        for error in marks.filter_map(|e| frame.mark_of(e).err()) {
+            report
+                .damaged
+                .push(format!("at byte {}: {error}", info.at_byte));
+        }
+    }
+    Ok(report)
+}

@@ -1,0 +1,334 @@
+//! Makes a recording while disks are served. Content goes straight into the frame that is being filled; a second thread compresses
+//! and stores sealed frames, so that a request waits for neither.
+
+use crate::{
+    Error, ErrorKind, Event, Location, Mark, Op, Result, Totals,
+    format::{DiskInfo, Header},
+    frame::{Encoder, FrameBuffer, end_frame},
+    reader::PieceCache,
+};
+use std::{
+    collections::VecDeque,
+    fs::{File, OpenOptions},
+    io::Write as _,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard,
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread::JoinHandle,
+};
+use zerocopy::IntoBytes;
+
+/// Frames in memory at most, the one being filled included: bounds the server's memory at about 21 MiB.
+const FRAMES_IN_MEMORY: usize = 16;
+
+/// Writes one recording.
+pub struct Writer {
+    disks: Vec<DiskInfo>,
+    open: FrameBuffer,
+    next_sequence: u32,
+    totals: Vec<Totals>,
+    requests: u64,
+    last_complete_ns: u64,
+    shared: Arc<Shared>,
+    sealed: Sender<Arc<FrameBuffer>>,
+    storing: JoinHandle<()>,
+    cache: PieceCache,
+}
+
+/// What a finished recording holds.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// Per disk, in the header's order.
+    pub totals: Vec<Totals>,
+    /// Requests (marks not counted).
+    pub requests: u64,
+    /// Size of the file.
+    pub file_bytes: u64,
+}
+
+struct Shared {
+    path: PathBuf,
+    state: Mutex<State>,
+    frame_stored: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    pending: VecDeque<Arc<FrameBuffer>>,
+    free: Vec<FrameBuffer>,
+    frames_in_memory: usize,
+    /// Where each stored frame begins.
+    frames_at: Vec<u64>,
+    file_bytes: u64,
+    failed: Option<(ErrorKind, String)>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic of the other thread leaves sums and queues that are still consistent entry by entry.
+        self.state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn check(&self) -> Result<()> {
+        match &self.failed {
+            Some((kind, context)) => Err(Error::new(*kind, context.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Writer {
+    /// Begin a recording at `path`, which must not exist. `level` is zstd's.
+    pub fn create(path: &Path, header: &Header, level: i32) -> Result<Writer> {
+        let bytes = header.to_bytes()?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600) // It holds the contents of files.
+            .open(path)
+            .map_err(|e| Error::io("creating the recording", path, e))?;
+        file.write_all(&bytes)
+            .map_err(|e| Error::io("writing", path, e))?;
+        let reading = file
+            .try_clone()
+            .map_err(|e| Error::io("opening", path, e))?;
+        let state = State {
+            file_bytes: bytes.len() as u64,
+            frames_in_memory: 1,
+            ..State::default()
+        };
+        let shared = Arc::new(Shared {
+            path: path.to_owned(),
+            state: Mutex::new(state),
+            frame_stored: Condvar::new(),
+        });
+        let encoder = Encoder::new(level)?;
+        let (sealed, receiver) = channel();
+        let storing = std::thread::Builder::new()
+            .name("store-frames".into())
+            .spawn({
+                let shared = Arc::clone(&shared);
+                move || store_frames(&shared, file, encoder, &receiver)
+            })
+            .map_err(|e| Error::io("starting a thread for", path, e))?;
+        Ok(Writer {
+            disks: header.disks.clone(),
+            open: FrameBuffer::new(0),
+            next_sequence: 1,
+            totals: vec![Totals::default(); header.disks.len()],
+            requests: 0,
+            last_complete_ns: 0,
+            shared,
+            sealed,
+            storing,
+            cache: PieceCache::new(reading),
+        })
+    }
+
+    /// Space for the next write's content, at least [`MAX_REQUEST_BYTES`](crate::MAX_REQUEST_BYTES): fill its beginning, then
+    /// [`append`](Self::append). What is not appended is overwritten by the next.
+    pub fn space(&mut self) -> &mut [u8] {
+        self.open.space()
+    }
+
+    /// Log one request. The content of a write is already at the beginning of [`space`](Self::space); the returned location says
+    /// where it stays. Times may not run backwards.
+    pub fn append(&mut self, event: Event) -> Result<Location> {
+        event
+            .check(&self.disks)
+            .map_err(|what| Error::new(ErrorKind::Invalid, what))?;
+        if let Some(totals) = self.totals.get_mut(usize::from(event.disk)) {
+            totals.add(&event);
+        }
+        self.requests += 1;
+        let content_bytes = if event.op == Op::Write {
+            event.length as usize
+        } else {
+            0
+        };
+        self.push(event, content_bytes)
+    }
+
+    /// Log a mark; everything before it is sent on its way to the file.
+    pub fn mark(&mut self, mark: &Mark, at_ns: u64) -> Result<()> {
+        let bytes = mark.to_bytes()?;
+        self.open.space()[..bytes.len()].copy_from_slice(&bytes);
+        let event = Event {
+            submit_ns: at_ns,
+            complete_ns: at_ns,
+            offset: 0,
+            length: bytes.len() as u64,
+            content_offset: 0,
+            disk: 0,
+            op: Op::Mark,
+            fua: false,
+        };
+        self.push(event, bytes.len())?;
+        self.seal()
+    }
+
+    fn push(&mut self, mut event: Event, content_bytes: usize) -> Result<Location> {
+        event.complete_ns = event.complete_ns.max(self.last_complete_ns);
+        self.last_complete_ns = event.complete_ns;
+        let frame = self.open.sequence;
+        let content_offset = self.open.push(event, content_bytes);
+        if self.open.is_full() {
+            self.seal()?;
+        }
+        Ok(Location {
+            frame,
+            content_offset,
+        })
+    }
+
+    /// Hand the frame being filled to the storing thread, unless it is empty. Waits while too many are unstored.
+    pub fn seal(&mut self) -> Result<()> {
+        if self.open.is_empty() {
+            return self.shared.lock().check();
+        }
+        let mut state = self.shared.lock();
+        while state.free.is_empty()
+            && state.frames_in_memory >= FRAMES_IN_MEMORY
+            && state.failed.is_none()
+        {
+            state = self
+                .shared
+                .frame_stored
+                .wait(state)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        state.check()?;
+        let next = match state.free.pop() {
+            Some(mut buffer) => {
+                buffer.reset(self.next_sequence);
+                buffer
+            }
+            None => {
+                state.frames_in_memory += 1;
+                FrameBuffer::new(self.next_sequence)
+            }
+        };
+        self.next_sequence += 1;
+        let full = Arc::new(std::mem::replace(&mut self.open, next));
+        state.pending.push_back(Arc::clone(&full));
+        drop(state);
+        // The receiver is gone only after a failure, which the next check reports.
+        let _ = self.sealed.send(full);
+        Ok(())
+    }
+
+    /// Copy content that was appended earlier.
+    pub fn read(&mut self, location: Location, into: &mut [u8]) -> Result<()> {
+        let from = location.content_offset as usize;
+        let range = from..from + into.len();
+        if location.frame == self.open.sequence {
+            into.copy_from_slice(&self.open.content()[range]);
+            return Ok(());
+        }
+        let state = self.shared.lock();
+        if let Some(frame) = state.pending.iter().find(|f| f.sequence == location.frame) {
+            into.copy_from_slice(&frame.content()[range]);
+            return Ok(());
+        }
+        let at = state.frames_at.get(location.frame as usize).copied();
+        drop(state);
+        let at = at.ok_or_else(|| {
+            Error::new(
+                ErrorKind::Invalid,
+                format!("frame {} was not stored", location.frame),
+            )
+        })?;
+        self.cache.read(at, location, into)
+    }
+
+    /// The disks that the recording was begun with.
+    pub fn disks(&self) -> &[DiskInfo] {
+        &self.disks
+    }
+
+    /// Sums so far, per disk.
+    pub fn totals(&self) -> &[Totals] {
+        &self.totals
+    }
+
+    /// Requests so far.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Store everything and the frame that says that the recording is whole.
+    pub fn finish(mut self) -> Result<Summary> {
+        self.seal()?;
+        let Writer {
+            sealed,
+            storing,
+            shared,
+            totals,
+            requests,
+            ..
+        } = self;
+        drop(sealed);
+        if storing.join().is_err() {
+            return Err(Error::new(
+                ErrorKind::Io,
+                format!("storing {} stopped", shared.path.display()),
+            ));
+        }
+        let mut state = shared.lock();
+        state.check()?;
+        let mut file = OpenOptions::new()
+            .append(true)
+            .open(&shared.path)
+            .map_err(|e| Error::io("opening", &shared.path, e))?;
+        let end = end_frame(state.frames_at.len() as u32, self.last_complete_ns);
+        file.write_all(end.as_bytes())
+            .map_err(|e| Error::io("writing", &shared.path, e))?;
+        state.file_bytes += end.as_bytes().len() as u64;
+        Ok(Summary {
+            totals,
+            requests,
+            file_bytes: state.file_bytes,
+        })
+    }
+}
+
+/// The storing thread: ends when the writer is dropped, or at the first failure, after which every request fails.
+fn store_frames(
+    shared: &Shared,
+    mut file: File,
+    mut encoder: Encoder,
+    sealed: &Receiver<Arc<FrameBuffer>>,
+) {
+    let mut bytes = Vec::new();
+    while let Ok(frame) = sealed.recv() {
+        let stored = encoder.encode(&frame, &mut bytes).and_then(|()| {
+            file.write_all(&bytes)
+                .map_err(|e| Error::io("writing", &shared.path, e))
+        });
+        let mut state = shared.lock();
+        if let Err(error) = stored {
+            // Cut what was half written: the file ends with its last complete frame.
+            let _ = file.set_len(state.file_bytes);
+            state.failed = Some((error.kind, error.context));
+            shared.frame_stored.notify_all();
+            return;
+        }
+        let at = state.file_bytes;
+        state.frames_at.push(at);
+        state.file_bytes += bytes.len() as u64;
+        state.pending.pop_front();
+        match Arc::try_unwrap(frame) {
+            Ok(buffer) => state.free.push(buffer),
+            Err(_) => state.frames_in_memory -= 1,
+        }
+        shared.frame_stored.notify_all();
+    }
+}
