@@ -35,7 +35,7 @@ def resolve(text: str) -> Profile:
     if first in named and not rest:
         return named[first]
     if first not in named and first not in known_types():
-        close = difflib.get_close_matches(first, [*named, *known_types()], n=3)
+        close = difflib.get_close_matches(first, {*named, *known_types()}, n=3)
         remedy = f"did you mean {' or '.join(close)}?" if close else f"types: {', '.join(known_types())}"
         raise InputError(f"profile '{text}': no file system or profile is called '{first}'", f"{remedy} (`fscost profiles` lists all)")
     base = named.get(first, Profile(first, first))

@@ -44,6 +44,8 @@ def extend(base: Profile, name: str, words: Sequence[str]) -> Profile:
     profile = replace(
         base,
         name=name,
+        summary="",  # the base's no longer holds
+        refused="",
         mkfs_flags=base.mkfs_flags + words_of(flags),
         mount_options=merge_mount_options(base.mount_options, added),
     )
@@ -76,4 +78,3 @@ def _with_mentioned_disks(profile: Profile) -> tuple[DiskSpec, ...]:
     text = " ".join((*profile.mkfs_flags, profile.mount_options))
     mentioned = dict.fromkeys(DISK_PLACEHOLDER.findall(text))
     return (*profile.disks, *(DiskSpec(name, JOURNAL_BYTES) for name in mentioned if name not in known))
-

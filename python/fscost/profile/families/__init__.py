@@ -13,10 +13,8 @@ from fscost.profile.model import FormatPlan, Profile
 class Family(Protocol):
     """What every module here offers."""
 
-    @property
-    def TYPES(self) -> tuple[str, ...]:
-        """The mount types it knows."""
-        ...
+    TYPES: tuple[str, ...]
+    """The mount types it knows."""
 
     def grammar(self, type_: str) -> Grammar:
         """The flags that the mkfs of this type takes."""

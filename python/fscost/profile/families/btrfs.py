@@ -4,7 +4,7 @@ from fscost.profile.families.common import MIB, join_options, require_size, seed
 from fscost.profile.flags import Flag, Grammar, suboptions, values_of, words_of
 from fscost.profile.model import FormatPlan, Profile
 
-TYPES = ("btrfs",)
+TYPES: tuple[str, ...] = ("btrfs",)
 
 # btrfs-progs mkfs/main.c: the getopt string and its long options (those of later versions too: mkfs says what it does not know).
 _SHORT = "A:b:fhl:n:s:m:d:L:O:R:r:U:VvMKq"
@@ -12,7 +12,7 @@ _LONG = (
     "alloc-start= byte-count= checksum= compress= csum= data= device-uuid= features= force help inode-flags= label= "
     "leafsize= metadata= mixed nodesize= nodiscard param= quiet reflink rootdir= runtime-features= sectorsize= shrink "
     "subvol= uuid= verbose version"
-).split()
+)
 _FORMATS_NOTHING = "with it mkfs.btrfs makes no file system"
 _REFUSED = {"-h": _FORMATS_NOTHING, "--help": _FORMATS_NOTHING, "-V": _FORMATS_NOTHING, "--version": _FORMATS_NOTHING}
 
@@ -22,7 +22,7 @@ _MINIMUM_BYTES = 109 * MIB
 
 def grammar(type_: str) -> Grammar:
     """mkfs.btrfs."""
-    return Grammar(f"mkfs.{type_}", _SHORT, tuple(_LONG), refused=_REFUSED)
+    return Grammar(f"mkfs.{type_}", _SHORT, tuple(_LONG.split()), refused=_REFUSED)
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
@@ -31,7 +31,7 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
         require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.btrfs needs that for metadata in two copies")
     ours: list[Flag] = [("-f", ""), ("-q", "")]
     if not values_of(flags, "-U", "--uuid"):
-        ours.append(("-U", seeded_uuid(seed, profile, "file system")))
+        ours.append(("-U", seeded_uuid(seed, profile.name, "file system")))
     disks = tuple(f"{{disk.{disk.name}}}" for disk in profile.disks)
     commands = (("mkfs.btrfs", *words_of(ours), *words_of(flags), *disks), *profile.after_mkfs)
     inspect = (("superblock", ("btrfs", "inspect-internal", "dump-super", "{disk.main}")),)

@@ -1,10 +1,10 @@
 """ext2, ext3, ext4: mke2fs."""
 
-from fscost.profile.flags import DISK_PLACEHOLDER, Flag, Grammar, has_suboption, suboptions, values_of, words_of
 from fscost.profile.families.common import MIB, require_size, seeded_uuid, tools_of
+from fscost.profile.flags import DISK_PLACEHOLDER, Flag, Grammar, has_suboption, suboptions, values_of, words_of
 from fscost.profile.model import FormatPlan, Profile
 
-TYPES = ("ext2", "ext3", "ext4")
+TYPES: tuple[str, ...] = ("ext2", "ext3", "ext4")
 
 # e2fsprogs misc/mke2fs.c, PRS(): the getopt string.
 _SHORT = "b:ce:g:i:jl:m:nqr:s:t:d:vC:DE:FG:I:J:KL:M:N:O:R:ST:U:Vz:"
@@ -53,12 +53,13 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
 def _mkfs(profile: Profile, flags: list[Flag], external_journal: bool, seed: int) -> tuple[str, ...]:
     ours: list[Flag] = [("-F", ""), ("-q", "")]
     if not values_of(flags, "-U"):
-        ours.append(("-U", seeded_uuid(seed, profile, "file system")))
+        ours.append(("-U", seeded_uuid(seed, profile.name, "file system")))
     if external_journal and not values_of(flags, "-b"):
         ours.append(("-b", _block_bytes(flags)))
     # Of several -E or -O mke2fs heeds the last alone (PRS(): `extended_opts = optarg`), so each becomes one list; of a key given
     # twice within it the later wins, hence ours first.
-    extended = ",".join([_NOT_LAZY, f"hash_seed={seeded_uuid(seed, profile, 'hash')}", *values_of(flags, "-E")])
+    # The hash orders directories: it is the same for all profiles of a repetition, so that they see the same work.
+    extended = ",".join([_NOT_LAZY, f"hash_seed={seeded_uuid(seed, 'hash')}", *values_of(flags, "-E")])
     ours.append(("-E", extended))
     if features := values_of(flags, "-O"):
         ours.append(("-O", ",".join(features)))
@@ -68,7 +69,7 @@ def _mkfs(profile: Profile, flags: list[Flag], external_journal: bool, seed: int
 
 def _mkfs_journal(profile: Profile, flags: list[Flag], journal: str, seed: int) -> tuple[str, ...]:
     # The journal's block size must be the file system's (mke2fs(8), -J device).
-    uuid = seeded_uuid(seed, profile, "journal")
+    uuid = seeded_uuid(seed, profile.name, "journal")
     return ("mke2fs", "-F", "-q", "-O", "journal_dev", "-b", _block_bytes(flags), "-U", uuid, journal)
 
 

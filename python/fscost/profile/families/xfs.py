@@ -6,7 +6,7 @@ from fscost.profile.families.common import MIB, join_options, require_size, seed
 from fscost.profile.flags import Flag, Grammar, has_suboption, suboptions, values_of, words_of
 from fscost.profile.model import FormatPlan, Profile
 
-TYPES = ("xfs",)
+TYPES: tuple[str, ...] = ("xfs",)
 
 # xfsprogs mkfs/xfs_mkfs.c, main(): the getopt string.
 _SHORT = "b:c:d:i:l:L:m:n:KNp:qr:s:CfV"
@@ -34,7 +34,7 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
     require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.xfs(8)")
     ours: list[Flag] = [("-f", ""), ("-q", "")]
     if not has_suboption(flags, "-m", "uuid"):
-        ours.append(("-m", f"uuid={seeded_uuid(seed, profile, 'file system')}"))
+        ours.append(("-m", f"uuid={seeded_uuid(seed, profile.name, 'file system')}"))
     ours += _sector_flags(profile, flags)
     commands = (("mkfs.xfs", *words_of(ours), *words_of(flags), "{disk.main}"), *profile.after_mkfs)
     inspect = (("superblock", ("xfs_db", "-r", "-c", "sb 0", "-c", "p", "{disk.main}")),)
