@@ -1,0 +1,113 @@
+"""tools/setup-system: installs what is missing, nothing else, and says what needs root. Its commands are replaced by ones that only take notes."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HARMLESS = ("bash", "cut", "dirname", "env", "grep", "head", "sed", "sort", "unshare")
+
+
+@dataclass
+class Machine:
+    """A machine with only the programs that a test puts there."""
+
+    programs: Path
+    notes: Path
+
+    def has(self, program: str, answer: str = "", status: int = 0) -> None:
+        path = self.programs / program
+        path.write_text(f"#!/bin/bash\necho {program} \"$@\" >> '{self.notes}'\nprintf '%s' '{answer}'\nexit {status}\n")
+        path.chmod(0o755)
+
+    def setup(self, *arguments: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        command = [*before, str(ROOT / "tools/setup-system"), *arguments]
+        environment = {"PATH": str(self.programs), "HOME": str(self.notes.parent)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    def did(self) -> str:
+        return self.notes.read_text() if self.notes.exists() else ""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in HARMLESS:
+        found = shutil.which(name)
+        assert found
+        (programs / name).symlink_to(os.path.realpath(found))
+    machine = Machine(programs, tmp_path / "notes")
+    machine.has("dpkg-query", "ii ")
+    machine.has("apt-get")
+    machine.has("apt-cache", status=1)
+    machine.has("curl")
+    machine.has("python3")
+    machine.has("cargo", "cargo 1.95.0 (f2d3ce0bd 2026-03-21)")
+    return machine
+
+
+def test_nothing_is_done_when_nothing_is_missing(machine: Machine) -> None:
+    answer = machine.setup()
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
+    assert {line.split()[0] for line in machine.did().splitlines()} == {"dpkg-query", "cargo", "python3"}
+
+
+def test_only_missing_packages_are_installed(machine: Machine) -> None:
+    (machine.programs / "dpkg-query").write_text('#!/bin/bash\n[[ ${!#} != xfsprogs && ${!#} != fio ]] && printf "ii "\n')
+    answer = machine.setup("--dry-run")
+    assert answer.returncode == 0
+    assert answer.stderr.splitlines()[-1].endswith("apt-get install -q -y --no-install-recommends xfsprogs fio")
+    assert "apt-get" not in machine.did(), "a dry run must not install"
+
+
+def test_without_root_it_says_what_to_run(machine: Machine) -> None:
+    machine.has("dpkg-query", status=1)
+    answer = machine.setup(before=("unshare", "--user"))  # nobody, whoever runs the tests
+    assert answer.returncode == 1
+    assert "needs root" in answer.stderr
+    assert "sudo apt-get install" in answer.stderr
+    assert "xfsprogs" in answer.stderr
+    assert "apt-get" not in machine.did()
+
+
+@pytest.mark.parametrize("answer", ["cargo 1.63.0", ""])
+def test_old_or_no_rust_without_rustup_brings_rustup(machine: Machine, answer: str) -> None:
+    machine.has("cargo", answer)
+    said = machine.setup("--dry-run").stderr
+    assert "Rust 1.88 or later is needed" in said
+    assert "https://sh.rustup.rs" in said
+
+
+def test_old_rust_of_rustup_is_updated(machine: Machine) -> None:
+    machine.has("cargo", "cargo 1.70.0")
+    machine.has("rustup")
+    answer = machine.setup()
+    assert "rustup toolchain install stable" in machine.did()
+    assert answer.returncode == 1, "the pretended rustup changes nothing, and that must not pass unseen"
+    assert "still 1.70.0" in answer.stderr
+
+
+def test_without_any_rust_the_distribution_s_rustup_is_taken_where_there_is_one(machine: Machine) -> None:
+    (machine.programs / "cargo").unlink()
+    machine.has("apt-cache")
+    assert "apt-get install -q -y --no-install-recommends rustup" in machine.setup("--dry-run").stderr
+
+
+def test_on_another_distribution_missing_programs_are_named(machine: Machine) -> None:
+    (machine.programs / "dpkg-query").unlink()
+    answer = machine.setup()
+    assert answer.returncode == 1
+    assert "please install:" in answer.stderr
+
+
+def test_old_python_is_refused(machine: Machine) -> None:
+    (machine.programs / "python3").unlink()
+    machine.has("python3", status=1)
+    answer = machine.setup()
+    assert answer.returncode == 1
+    assert "Python 3.11 or later" in answer.stderr
