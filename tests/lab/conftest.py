@@ -1,0 +1,184 @@
+"""A cell whose agent is a fake, and a native module whose recording is a fake."""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fscost import capture
+from fscost.lab.base import CellResult, LabOptions
+from fscost.lab.native import Binaries, NativeLab
+from fscost.matrix import Cell
+from fscost.profile.model import DiskSpec, FormatPlan, Profile
+from fscost.workload.model import Step, Workload
+
+COUNTERS = {
+    "read_requests": 1,
+    "read_bytes": 4096,
+    "write_requests": 2,
+    "write_bytes": 12288,
+    "discard_requests": 1,
+    "discard_bytes": 8192,
+    "flush_requests": 3,
+}
+TOTALS = {
+    "read_requests": 1,
+    "read_bytes": 4096,
+    "write_requests": 2,
+    "write_bytes": 8192,
+    "zero_requests": 1,
+    "zero_bytes": 4096,
+    "discard_requests": 0,
+    "discard_bytes": 0,
+    "punch_requests": 1,
+    "punch_bytes": 8192,
+    "flushes": 3,
+}
+
+
+class RecordingError(Exception):
+    """The fake of the native module's error."""
+
+
+@dataclass
+class FakeNative:
+    """Recordings that exist only as numbers; `error` is what reading one raises."""
+
+    intervals: list[dict[str, Any]] = field(default_factory=list)
+    error: str = ""
+
+    def module(self) -> SimpleNamespace:
+        fake = self
+
+        class Recording:
+            def __init__(self, path: str) -> None:
+                if fake.error:
+                    raise RecordingError(fake.error)
+
+            def info(self) -> dict[str, Any]:
+                return {"disks": ["main"]}
+
+            def intervals(self) -> list[dict[str, Any]]:
+                return fake.intervals
+
+            def requests(self) -> Iterator[dict[str, Any]]:
+                yield {"offset": [0, 4096], "length": [4096, 4096]}
+
+        return SimpleNamespace(Recording=Recording, RecordingError=RecordingError)
+
+
+def interval_event(name: str, measured: bool, disks: tuple[str, ...] = ("main",), **changes: Any) -> dict[str, Any]:
+    """What an agent says about one interval."""
+    return {
+        "event": "interval",
+        "name": name,
+        "measured": measured,
+        "wall_ns": 3_000_000_000,
+        "command_ns": 2_000_000_000,
+        "settle_ns": 1_000_000_000,
+        "cpu_user_ns": 100_000_000,
+        "cpu_system_ns": 200_000_000,
+        "cpu_kernel_threads_ns": 300_000_000,
+        "cpu_disk_server_ns": 400_000_000,
+        "program_write_bytes": 6144,
+        "program_read_bytes": 10,
+        "space_used_bytes": 1 << 20,
+        "metadata_used_bytes": None,
+        "probe": None,
+        "counters": {disk: dict(COUNTERS) for disk in disks},
+    } | changes
+
+
+@dataclass
+class Stage:
+    """A fake agent's script and the lab that runs it."""
+
+    folder: Path
+    cell: Cell
+    options: LabOptions
+    lab: NativeLab
+    native: FakeNative
+    steps: list[str] = field(default_factory=list)
+
+    def good_events(self) -> list[dict[str, Any]]:
+        """A whole cell, told without a fault."""
+        disks = tuple(disk.name for disk in self.cell.profile.disks)
+        queue = {"logical_block_size": 512}
+        events: list[dict[str, Any]] = [{"event": "attached", "disk": disk, "device": "/dev/loop9", "queue": queue} for disk in disks]
+        events.append(interval_event("mkfs", False, disks, space_used_bytes=None))
+        mount = {"mountinfo": "36 1 7:0 / /mnt/fs rw - ext4 /dev/loop9 rw", "options": "rw", "super_options": "rw", "type": "ext4"}
+        events.append({"event": "mounted"} | mount)
+        events.append(interval_event("mount", False, disks))
+        events.append({"event": "inspected", "name": "superblock", "output": "features: has_journal"})
+        events += [interval_event(step.name, step.measured, disks) for step in self.cell.workload.steps]
+        events.append({"event": "done", "recording": {"requests": 12}})
+        return events
+
+    def say(self, events: list[dict[str, Any]] | bytes, then: str = "0") -> None:
+        """Write down what the agent will say, and do."""
+        if not isinstance(events, bytes):
+            events = b"".join(json.dumps(event).encode() + b"\n" for event in events)
+        (self.folder / "events").write_bytes(events)
+        (self.folder / "then").write_text(then)
+
+    def record(self) -> None:
+        """Let the recording agree with the events, and its file exist."""
+        disks = [disk.name for disk in self.cell.profile.disks]
+        names = ["mkfs", "mount", *(step.name for step in self.cell.workload.steps)]
+        self.native.intervals = [
+            {"name": name, "begin_ns": number, "end_ns": number + 1, "disks": {disk: dict(TOTALS) for disk in disks}, "detail": None}
+            for number, name in enumerate(names)
+        ]
+        self.recording.parent.mkdir(exist_ok=True)
+        self.recording.write_bytes(b"recording")
+
+    @property
+    def recording(self) -> Path:
+        return self.options.cell_dir / "recording.fscost"
+
+    def run(self) -> CellResult:
+        return self.lab.run(self.cell, self.options, self.steps.append)
+
+    def plan(self) -> dict[str, Any]:
+        """What the agent was told."""
+        result: dict[str, Any] = json.loads((self.folder / "plan.json").read_text())
+        return result
+
+
+def plan_format(profile: Profile, disk_size_bytes: int, seed: int) -> FormatPlan:
+    return FormatPlan(
+        mkfs=(("mkfs.ext4", "-q", *profile.mkfs_flags, "{disk.main}"),),
+        mount_type="ext4",
+        mount_device="{disk.main}",
+        mount_options=profile.mount_options,
+        after_mount=profile.after_mount,
+        inspect=(("superblock", ("dumpe2fs", "-h", "{disk.main}")),),
+        needs_tools=("sh",),
+    )
+
+
+def make_cell(disks: tuple[str, ...] = ("main",), **changes: Any) -> Cell:
+    profile = Profile("ext4", "ext4", disks=tuple(DiskSpec(disk) for disk in disks))
+    steps = (Step("unpack", "tar xf {input}/a.tar", measured=False), Step("build", "make -C {dir}", env=(("JOBS", "2"),)))
+    workload = Workload("mine", steps, disk_bytes=1 << 20, **changes)
+    return Cell(profile, workload, repetition=0, seed=7, order=0)
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Stage:
+    """One disk, two steps, an agent that has yet to be told what to say. A marker parameter names other disks."""
+    disks: tuple[str, ...] = getattr(request, "param", ("main",))
+    native = FakeNative()
+    monkeypatch.setattr(capture, "_native", native.module)
+    monkeypatch.setenv("FSCOST_FAKE", str(tmp_path))
+    agent = tmp_path / "fscost-agent"
+    agent.write_text(f'#!/bin/sh\nexec {sys.executable} -S {Path(__file__).with_name("fake_agent.py")} "$@"\n')
+    agent.chmod(0o755)
+    lab = NativeLab(Binaries(agent, Path("/opt/fscost-disk")), plan_format=plan_format)
+    options = LabOptions(cell_dir=tmp_path / "cell", disk_size_bytes=1 << 30)
+    return Stage(tmp_path, make_cell(disks), options, lab, native)
