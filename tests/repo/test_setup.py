@@ -44,7 +44,7 @@ def machine(tmp_path: Path) -> Machine:
     machine = Machine(programs, tmp_path / "notes")
     machine.has("dpkg-query", "ii ")
     machine.has("apt-get")
-    machine.has("apt-cache", status=1)
+    machine.has("apt-cache", "rustup:\n  Candidate: (none)\n")
     machine.has("curl")
     machine.has("python3")
     machine.has("cargo", "cargo 1.95.0 (f2d3ce0bd 2026-03-21)")
@@ -94,7 +94,7 @@ def test_old_rust_of_rustup_is_updated(machine: Machine) -> None:
 
 def test_without_any_rust_the_distribution_s_rustup_is_taken_where_there_is_one(machine: Machine) -> None:
     (machine.programs / "cargo").unlink()
-    machine.has("apt-cache")
+    machine.has("apt-cache", "rustup:\n  Candidate: 1.26.0-5build1\n")
     assert "apt-get install -q -y --no-install-recommends rustup" in machine.setup("--dry-run").stderr
 
 
