@@ -220,10 +220,10 @@ def test_a_folder_that_cannot_be_made_stops_the_run(stage: Any, tmp_path: Path) 
         stage.run()
 
 
-def test_a_disk_too_small_for_the_workload_is_a_skip_that_says_how_large(stage: Any) -> None:
+def test_a_disk_too_small_for_the_workload_says_how_large(stage: Any) -> None:
     stage.options = dataclasses.replace(stage.options, disk_size_bytes=1 << 19)
     result = stage.run()
-    assert result.status == "skipped"
+    assert (result.status, result.kind) == ("failed", "plan")
     assert "--disk-size 1M" in result.because
 
 

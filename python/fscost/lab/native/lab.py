@@ -18,6 +18,7 @@ from fscost.lab.native.requirements import PlanFormat, why_not
 from fscost.lab.native.samples import samples
 from fscost.lab.native.story import Story
 from fscost.matrix import Cell
+from fscost.profile import plan_format
 from fscost.profile.model import FormatPlan, Profile
 
 DISK_MODEL = "recorded: FUSE-served file + loop device"
@@ -59,7 +60,8 @@ class NativeLab:
         self._refuse_unclaimed(options)
         because = self.why_not(cell, self._disk_size_bytes(options))
         if because is not None:
-            return CellResult(cell, "skipped", because)
+            # The run asked before, without the disk's size; a cell that comes this far and cannot run is a failure of its plan.
+            return CellResult(cell, "failed", because, kind="plan")
         plan.refuse_impossible(cell)
         built = plan.build(cell, options, self._formatted(cell, options), self._binaries, host.base_directory(), self._device)
         paths = plan.Paths(options.cell_dir)
@@ -189,6 +191,4 @@ def _remove_if_empty(file: Path) -> None:
 
 
 def _plan_format(profile: Profile, disk_size_bytes: int, seed: int) -> FormatPlan:
-    from fscost.profile import plan_format
-
     return plan_format(profile, disk_size_bytes=disk_size_bytes, seed=seed)

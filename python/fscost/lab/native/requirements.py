@@ -6,6 +6,7 @@ from fscost.errors import InputError
 from fscost.host import install_command, kernel_has, missing_tools
 from fscost.lab.native.real_device import RealDevice
 from fscost.matrix import Cell
+from fscost.profile import why_not as why_no_profile
 from fscost.profile.model import FormatPlan, Profile
 
 PlanFormat = Callable[[Profile, int, int], FormatPlan]
@@ -19,6 +20,9 @@ def why_not(cell: Cell, disk_size_bytes: int | None, plan_format: PlanFormat, de
         return f"{profile.name} needs {len(profile.disks)} disks and --device names one; run it on recorded disks, without --device"
     if workload.only_types and profile.type not in workload.only_types:
         return f"workload {workload.name} runs on {', '.join(workload.only_types)} only, not on {profile.type}"
+    unknown = why_no_profile(profile)
+    if unknown is not None:
+        return unknown
     size_bytes = workload.disk_bytes if disk_size_bytes is None else disk_size_bytes
     if size_bytes < workload.disk_bytes:
         return (

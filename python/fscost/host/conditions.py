@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fscost.errors import HostError
-from fscost.host.environment import memory_bytes
+from fscost.host.machine import memory_bytes
 from fscost.host.tools import install_command, kernel_has, tool
 
 CAP_SYS_ADMIN = 21  # include/uapi/linux/capability.h
@@ -30,10 +30,10 @@ class Check:
     required: bool = False
 
 
-def base_directory(candidates: Iterable[Path] = BASE_CANDIDATES) -> Path:
+def base_directory(candidates: Iterable[Path] | None = None) -> Path:
     """A directory that the agent may cover with its private tmpfs: empty and no mount point, so that nothing is hidden from a workload."""
     tried = []
-    for candidate in candidates:
+    for candidate in candidates or BASE_CANDIDATES:
         tried.append(str(candidate))
         try:
             if candidate.is_dir() and not os.path.ismount(candidate) and not any(candidate.iterdir()):

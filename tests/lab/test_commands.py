@@ -1,0 +1,56 @@
+"""--dry-run prints what `run` would execute: complete, in order, and text that a shell accepts."""
+
+import dataclasses
+import subprocess
+from typing import Any
+
+import pytest
+
+from fscost.lab.native.commands import _word
+
+
+def test_the_commands_of_a_cell(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fscost.host.base_directory", lambda: "/mnt")
+    profile = dataclasses.replace(
+        stage.cell.profile, mkfs_flags=("-O", "^has_journal"), mount_options="noatime", after_mount=(("chattr", "+A", "{dir}"),)
+    )
+    cell = dataclasses.replace(stage.cell, profile=profile)
+    stage.options = dataclasses.replace(stage.options, drop_caches=True)
+    recording = stage.recording
+    assert stage.lab.commands(cell, stage.options) == [
+        f"/opt/fscost-disk serve --recording {recording} --disk main=1073741824,logical=512,physical=4096 &",
+        "export disk_main=$(losetup --find --show --direct-io=on --sector-size 512 FUSE/main)",
+        "mkfs.ext4 -q -O '^has_journal' \"$disk_main\"",
+        "mount -t tmpfs tmpfs /mnt && mkdir /mnt/fs /mnt/input /mnt/scratch",
+        'mount -t ext4 -o noatime "$disk_main" /mnt/fs',
+        "chattr +A /mnt/fs",
+        'dumpe2fs -h "$disk_main"',
+        "cd /mnt/fs && FSCOST_SEED=7 sh -c 'tar xf /mnt/input/a.tar'",
+        "sync -f /mnt/fs",
+        "sync; echo 3 > /proc/sys/vm/drop_caches",
+        "cd /mnt/fs && FSCOST_SEED=7 JOBS=2 sh -c 'make -C /mnt/fs'",
+        "sync -f /mnt/fs",
+        "umount /mnt/fs",
+    ]
+
+
+def test_nothing_is_run_or_made(stage: Any) -> None:
+    stage.lab.commands(stage.cell, stage.options)
+    assert not stage.options.cell_dir.exists()
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("plain", "plain"),
+        ("{disk.main}", "/dev/loop1"),
+        ("device={disk.journal},x y", "device=/dev/loop2,x y"),
+        ("it's {dir}/$HOME", "it's /mnt/fs/$HOME"),
+        ("{unknown}", "{unknown}"),
+        ("", ""),
+    ],
+)
+def test_a_shell_reads_back_each_word(word: str, shown: str) -> None:
+    values = {"{dir}": "/mnt/fs", "{disk.main}": '"$disk_main"', "{disk.journal}": '"$disk_journal"'}
+    script = f"disk_main=/dev/loop1 disk_journal=/dev/loop2; printf %s {_word(word, values)}"
+    assert subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout == shown

@@ -1,0 +1,97 @@
+"""Whatever an agent says, only ProtocolError comes of it, and the lab turns that into a failed cell."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fscost.lab.native.events import ProtocolError, parse
+from fscost.lab.native.samples import samples
+from fscost.lab.native.story import Story
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> tuple[str, Any, Any]:
+    """One fault: (what to do, where, with what)."""
+    kind = draw(st.sampled_from(["bytes", "cut", "drop", "repeat", "swap", "field", "delete"]))
+    return kind, draw(st.integers(0, 1 << 16)), draw(json_values if kind == "field" else st.binary(min_size=1, max_size=8))
+
+
+def apply(events: list[dict[str, Any]], fault: tuple[str, Any, Any]) -> bytes:
+    """The stream with one fault in it."""
+    kind, where, what = fault
+    events = [dict(event) for event in events]
+    chosen = where % len(events)
+    match kind:
+        case "drop":
+            del events[chosen]
+        case "repeat":
+            events.insert(chosen, events[chosen])
+        case "swap":
+            events[chosen], events[-1] = events[-1], events[chosen]
+        case "field" | "delete":
+            names = sorted(events[chosen])
+            name = names[where // len(events) % len(names)]
+            if kind == "field":
+                events[chosen][name] = what
+            else:
+                del events[chosen][name]
+    stream = b"".join(json.dumps(event).encode() + b"\n" for event in events)
+    at = where % len(stream)
+    if kind == "bytes":
+        stream = stream[:at] + what + stream[at + len(what) :]
+    return stream[:at] if kind == "cut" else stream
+
+
+@given(st.binary(max_size=200) | json_values.map(lambda value: json.dumps(value).encode()))
+@settings(max_examples=500)
+def test_a_line_is_an_event_or_a_protocol_error(line: bytes) -> None:
+    try:
+        parse(line)
+    except ProtocolError as error:
+        assert str(error).isprintable() or "\n" not in str(error)
+
+
+@pytest.mark.parametrize("line", [b"[" * 100_000, b'{"event":' * 50_000, b"9" * 100_000, b'{"event": "attached", "disk": "\\ud800"}'])
+def test_known_traps_of_json(line: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        parse(line)
+
+
+@given(st.lists(mutations(), min_size=1, max_size=3))
+@settings(max_examples=1000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_damaged_stream_never_raises_anything_else(stage: Any, faults: list[tuple[str, Any, Any]]) -> None:
+    """The same reading that the lab does, without the processes."""
+    stream = apply(stage.good_events(), faults[0])
+    for kind, where, what in faults[1:]:
+        if stream and kind == "bytes":
+            at = where % len(stream)
+            stream = stream[:at] + what + stream[at:]
+    story = Story(["mkfs", "mount", "unpack", "build"], ["main"], lambda _: None)
+    story.begin()
+    try:
+        for line in stream.splitlines():
+            story.hear(parse(line))
+    except ProtocolError:
+        pass
+    samples(story.intervals)
+    json.dumps(story.facts()).encode()
+
+
+@given(mutations())
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_damaged_stream_is_a_failed_cell_or_a_whole_one(stage: Any, fault: tuple[str, Any, Any]) -> None:
+    stage.say(apply(stage.good_events(), fault))
+    stage.record()
+    result = stage.run()
+    assert result.status in ("done", "failed")
+    assert bool(result.because) is (result.status == "failed")
+    assert bool(result.samples) is (result.status == "done")

@@ -1,0 +1,82 @@
+"""Each reason to skip says what is missing and what would enable the cell."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from fscost.errors import InputError
+from fscost.host import conditions, tools
+from fscost.lab.native.requirements import why_not
+from fscost.profile.model import FormatPlan, Profile
+
+
+def reason(stage: Any, disk_size_bytes: int | None = None, **changes: Any) -> str | None:
+    formatted = dataclasses.replace(stage.lab._plan_format(stage.cell.profile, 1 << 30, 0), **changes)
+    return why_not(stage.cell, disk_size_bytes, lambda *_: formatted, None)
+
+
+def test_nothing_missing(stage: Any) -> None:
+    assert reason(stage) is None
+
+
+def test_a_missing_tool_names_its_package(stage: Any) -> None:
+    found = reason(stage, needs_tools=("sh", "mkfs.nilfs2"))
+    assert found == "mkfs.nilfs2 is missing, which ext4 needs; `apt install nilfs-tools`"
+
+
+def test_a_missing_workload_tool(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.cell = dataclasses.replace(stage.cell, workload=dataclasses.replace(stage.cell.workload, needs_tools=("fio", "sqlite3")))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(tools, "search_path", lambda: "/nowhere")
+    found = reason(stage, needs_tools=())
+    assert found == "fio, sqlite3 are missing, which mine needs; `apt install fio sqlite3`"
+
+
+def test_a_file_system_that_the_kernel_lacks(stage: Any) -> None:
+    found = reason(stage, mount_type="reiserfs9")
+    assert found is not None
+    assert "no reiserfs9" in found
+
+
+def test_a_workload_for_another_file_system(stage: Any) -> None:
+    stage.cell = dataclasses.replace(stage.cell, workload=dataclasses.replace(stage.cell.workload, only_types=("btrfs",)))
+    assert reason(stage) == "workload mine runs on btrfs only, not on ext4"
+
+
+def test_a_disk_too_small(stage: Any) -> None:
+    found = reason(stage, disk_size_bytes=1000)
+    assert found is not None
+    assert "too small" in found
+    assert "--disk-size 1M" in found
+
+
+def test_what_the_profile_says_of_its_disk(stage: Any) -> None:
+    def refuse(profile: Profile, disk_size_bytes: int, seed: int) -> FormatPlan:
+        raise InputError("btrfs needs 114 MiB", "give --disk-size 114M")
+
+    assert why_not(stage.cell, None, refuse, None) == "btrfs needs 114 MiB give --disk-size 114M"
+
+
+def test_every_check_that_fails_has_a_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setattr(conditions, "BASE_CANDIDATES", (tmp_path / "none",))
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("os.open", _refuse)
+    found = conditions.checks([("fscost-agent", None)], tools=["mkfs.nilfs2"])
+    assert {check.name for check in found if not check.ok} >= {"root", "/dev/fuse", "/dev/loop-control", "fscost-agent", "mkfs.nilfs2"}
+    assert all(check.detail for check in found)
+    assert all(bool(check.remedy) is not check.ok for check in found)
+
+
+def _refuse(*_: object) -> int:
+    raise PermissionError(13, "Permission denied")
+
+
+def test_the_base_must_be_empty(tmp_path: Any) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("")
+    (tmp_path / "empty").mkdir()
+    candidates = [tmp_path / "none", tmp_path / "full", tmp_path / "empty"]
+    assert conditions.base_directory(candidates) == tmp_path / "empty"
+    with pytest.raises(conditions.HostError, match="full"):
+        conditions.base_directory(candidates[:2])
