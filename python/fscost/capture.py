@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 from fscost.errors import HostError, InputError
 
 COMPRESSION = "zstd"
+OPS = ["read", "write", "flush", "discard", "write_zeroes", "punch"]
+"""By their numbers in the recording (docs/recording-format.md)."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,27 @@ def write_requests(recording: Path, table: Path) -> int:
 
 
 def _batches(recording: Path) -> Iterator[pa.RecordBatch]:
-    for columns in _open(recording).requests():
-        yield pa.record_batch(columns)
+    source = _open(recording)
+    disks = pa.array([disk["name"] for disk in source.info()["disks"]])
+    for columns in source.requests():
+        rows = len(columns["op"])
+
+        def column(name: str, kind: pa.DataType, columns: Mapping[str, bytes] = columns, rows: int = rows) -> pa.Array:
+            return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(columns[name])])
+
+        disk = column("disk", pa.uint16()).cast(pa.int32())
+        op = column("op", pa.uint8()).cast(pa.int8())
+        yield pa.record_batch(
+            {
+                "submit_ns": column("submit_ns", pa.uint64()),
+                "complete_ns": column("complete_ns", pa.uint64()),
+                "disk": pa.DictionaryArray.from_arrays(disk, disks),
+                "op": pa.DictionaryArray.from_arrays(op, pa.array(OPS)),
+                "offset": column("offset", pa.uint64()),
+                "length": column("length", pa.uint64()),
+                "fua": column("fua", pa.uint8()).cast(pa.bool_()),
+            }
+        )
 
 
 def _native() -> Any:

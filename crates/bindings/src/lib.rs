@@ -1,14 +1,307 @@
 //! `fscost._native`: recordings for Python. Conversions only, no logic.
 
-use pyo3::prelude::*;
+use fscost_recording::{self as recording, Op};
+use pyo3::{
+    create_exception,
+    exceptions::PyException,
+    prelude::*,
+    types::{PyBytes, PyDict, PyList},
+};
+use std::{fs::File, path::PathBuf};
+
+create_exception!(
+    _native,
+    RecordingError,
+    PyException,
+    "A recording that cannot be read, or a wish that it cannot fulfil."
+);
 
 /// The native half of fscost.
 #[pymodule]
 mod _native {
-    use super::*;
+    #[pymodule_export]
+    use super::{Recording, RecordingError, Requests, import_dm_log_writes};
+    use pyo3::prelude::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
+}
+
+fn error(error: recording::Error) -> PyErr {
+    RecordingError::new_err(error.to_string())
+}
+
+/// A recording opened for reading; one that was cut or damaged opens as far as it is whole.
+#[pyclass(frozen, module = "fscost._native")]
+struct Recording {
+    inner: recording::Recording,
+}
+
+#[pymethods]
+impl Recording {
+    #[new]
+    fn new(path: PathBuf) -> PyResult<Self> {
+        Ok(Self {
+            inner: recording::Recording::open(&path).map_err(error)?,
+        })
+    }
+
+    /// Disks, size and how it ends: `{"begin_unix_ns", "file_bytes", "frames", "events", "content_bytes", "content_stored_bytes", "end",
+    /// "last_ns", "disks": [{"name", "size_bytes", "logical_block_bytes", "physical_block_bytes"}]}`.
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (header, frames) = (self.inner.header(), self.inner.frames());
+        let info = PyDict::new(py);
+        info.set_item("version", recording::VERSION)?;
+        info.set_item("begin_unix_ns", header.begin_unix_ns)?;
+        info.set_item("file_bytes", self.inner.file_bytes())?;
+        info.set_item("frames", frames.len())?;
+        info.set_item(
+            "events",
+            frames.iter().map(|f| u64::from(f.event_count)).sum::<u64>(),
+        )?;
+        info.set_item(
+            "content_bytes",
+            frames
+                .iter()
+                .map(|f| u64::from(f.content_bytes))
+                .sum::<u64>(),
+        )?;
+        info.set_item(
+            "content_stored_bytes",
+            frames
+                .iter()
+                .map(|f| u64::from(f.content_stored_bytes))
+                .sum::<u64>(),
+        )?;
+        info.set_item("last_ns", frames.last().map_or(0, |f| f.last_complete_ns))?;
+        info.set_item("end", end_text(self.inner.end()))?;
+        let disks = PyList::empty(py);
+        for disk in &header.disks {
+            let entry = PyDict::new(py);
+            entry.set_item("name", &disk.name)?;
+            entry.set_item("size_bytes", disk.size_bytes)?;
+            entry.set_item("logical_block_bytes", disk.logical_block_bytes)?;
+            entry.set_item("physical_block_bytes", disk.physical_block_bytes)?;
+            disks.append(entry)?;
+        }
+        info.set_item("disks", disks)?;
+        Ok(info)
+    }
+
+    /// The intervals between marks, summed: `[{"name", "begin_ns", "end_ns", "disks": {name: totals}, "detail": JSON text or None}]`. The
+    /// first, `before`, holds what precedes the first mark.
+    fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let found = py
+            .detach(|| recording::intervals(&self.inner))
+            .map_err(error)?;
+        let list = PyList::empty(py);
+        for interval in found {
+            let entry = PyDict::new(py);
+            entry.set_item("name", &interval.mark.name)?;
+            entry.set_item("begin_ns", interval.begin_ns)?;
+            entry.set_item("end_ns", interval.end_ns)?;
+            let detail =
+                (!interval.mark.detail.is_null()).then(|| interval.mark.detail.to_string());
+            entry.set_item("detail", detail)?;
+            entry.set_item("disks", self.named_totals(py, &interval.totals)?)?;
+            list.append(entry)?;
+        }
+        Ok(list)
+    }
+
+    /// All marks: `[(at_ns, name, JSON text or None)]`.
+    fn marks(&self, py: Python<'_>) -> PyResult<Vec<(u64, String, Option<String>)>> {
+        let marks = py.detach(|| self.inner.marks()).map_err(error)?;
+        let text = |m: &recording::Mark| (!m.detail.is_null()).then(|| m.detail.to_string());
+        Ok(marks
+            .into_iter()
+            .map(|(at_ns, mark)| (at_ns, mark.name.clone(), text(&mark)))
+            .collect())
+    }
+
+    /// Requests in batches of columns, little-endian: `{"submit_ns": u64 bytes, "complete_ns", "offset", "length", "disk": u16, "op": u8, "fua": u8}`.
+    fn requests(slf: Bound<'_, Self>) -> Requests {
+        Requests {
+            recording: slf.unbind(),
+            next: 0,
+        }
+    }
+
+    /// Read everything: `{"whole": bool, "end": str, "damaged": [str], "events", "content_bytes", "content_stored_bytes", "disks": {name: totals}}`.
+    fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let report = py
+            .detach(|| recording::verify(&self.inner))
+            .map_err(error)?;
+        let entry = PyDict::new(py);
+        entry.set_item("whole", report.is_whole())?;
+        entry.set_item("end", end_text(&report.end))?;
+        entry.set_item("damaged", &report.damaged)?;
+        entry.set_item("events", report.events)?;
+        entry.set_item("content_bytes", report.content_bytes)?;
+        entry.set_item("content_stored_bytes", report.content_stored_bytes)?;
+        entry.set_item("disks", self.named_totals(py, &report.totals)?)?;
+        Ok(entry)
+    }
+
+    /// Write the disk as it was at an instant to a new sparse file. `at_ns` and `mark` are exclusive; neither means the end.
+    #[pyo3(signature = (disk, path, at_ns=None, mark=None))]
+    fn export_image(
+        &self,
+        py: Python<'_>,
+        disk: u16,
+        path: PathBuf,
+        at_ns: Option<u64>,
+        mark: Option<String>,
+    ) -> PyResult<()> {
+        let instant = match (at_ns, mark) {
+            (Some(ns), _) => recording::Instant::CompletedBy(ns),
+            (None, Some(name)) => recording::Instant::Mark(name),
+            (None, None) => recording::Instant::End,
+        };
+        py.detach(|| {
+            let mut image = self.inner.image_at(disk, &instant).map_err(error)?;
+            let out = File::create_new(&path)?;
+            image.export(&out).map_err(error)
+        })
+    }
+
+    /// Write one disk's requests as a dm-log-writes log; returns the number of entries.
+    fn export_dm_log_writes(&self, py: Python<'_>, disk: u16, path: PathBuf) -> PyResult<u64> {
+        py.detach(|| recording::dm_log_writes::export(&self.inner, disk, &path))
+            .map_err(error)
+    }
+}
+
+impl Recording {
+    fn named_totals<'py>(
+        &self,
+        py: Python<'py>,
+        totals: &[recording::Totals],
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let named = PyDict::new(py);
+        for (disk, t) in self.inner.header().disks.iter().zip(totals) {
+            let entry = PyDict::new(py);
+            let fields = [
+                ("read_requests", t.read_requests),
+                ("read_bytes", t.read_bytes),
+                ("write_requests", t.write_requests),
+                ("write_bytes", t.write_bytes),
+                ("zero_requests", t.zero_requests),
+                ("zero_bytes", t.zero_bytes),
+                ("discard_requests", t.discard_requests),
+                ("discard_bytes", t.discard_bytes),
+                ("punch_requests", t.punch_requests),
+                ("punch_bytes", t.punch_bytes),
+                ("flushes", t.flushes),
+            ];
+            for (name, value) in fields {
+                entry.set_item(name, value)?;
+            }
+            named.set_item(&disk.name, entry)?;
+        }
+        Ok(named)
+    }
+}
+
+/// An iterator of column batches.
+#[pyclass(module = "fscost._native")]
+struct Requests {
+    recording: Py<Recording>,
+    next: usize,
+}
+
+/// Events in one batch, at least: large enough for Parquet, small enough for memory.
+const BATCH_EVENTS: usize = 1 << 18;
+
+#[pymethods]
+impl Requests {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let recording = &self.recording.get().inner;
+        let mut columns = Columns::default();
+        let first = self.next;
+        let end = py
+            .detach(|| columns.fill(recording, first))
+            .map_err(error)?;
+        self.next = end;
+        if columns.op.is_empty() {
+            return Ok(None);
+        }
+        let batch = PyDict::new(py);
+        for (name, bytes) in [
+            ("submit_ns", &columns.submit_ns),
+            ("complete_ns", &columns.complete_ns),
+            ("offset", &columns.offset),
+            ("length", &columns.length),
+            ("disk", &columns.disk),
+            ("op", &columns.op),
+            ("fua", &columns.fua),
+        ] {
+            batch.set_item(name, PyBytes::new(py, bytes))?;
+        }
+        Ok(Some(batch))
+    }
+}
+
+#[derive(Default)]
+struct Columns {
+    submit_ns: Vec<u8>,
+    complete_ns: Vec<u8>,
+    offset: Vec<u8>,
+    length: Vec<u8>,
+    disk: Vec<u8>,
+    op: Vec<u8>,
+    fua: Vec<u8>,
+}
+
+impl Columns {
+    /// Fill from frame `next` on; returns the first frame that was not read.
+    fn fill(
+        &mut self,
+        recording: &recording::Recording,
+        mut next: usize,
+    ) -> recording::Result<usize> {
+        let mut frame = recording::Frame::default();
+        while self.op.len() < BATCH_EVENTS && next < recording.frames().len() {
+            recording.read_frame(next, false, &mut frame)?;
+            for event in frame.events.iter().filter(|e| e.op != Op::Mark) {
+                self.submit_ns.extend(event.submit_ns.to_le_bytes());
+                self.complete_ns.extend(event.complete_ns.to_le_bytes());
+                self.offset.extend(event.offset.to_le_bytes());
+                self.length.extend(event.length.to_le_bytes());
+                self.disk.extend(event.disk.to_le_bytes());
+                self.op.push(event.op as u8);
+                self.fua.push(u8::from(event.fua));
+            }
+            next += 1;
+        }
+        Ok(next)
+    }
+}
+
+fn end_text(end: &recording::End) -> String {
+    match end {
+        recording::End::Finished => "finished".into(),
+        recording::End::Cut { at_byte } => format!("cut at byte {at_byte}"),
+        recording::End::Corrupt { at_byte, what } => {
+            if what.starts_with("at byte") {
+                format!("damaged {what}")
+            } else {
+                format!("damaged at byte {at_byte}: {what}")
+            }
+        }
+    }
+}
+
+/// Make a recording of a dm-log-writes log; returns the number of entries.
+#[pyfunction]
+fn import_dm_log_writes(py: Python<'_>, log: PathBuf, path: PathBuf) -> PyResult<u64> {
+    const LEVEL: i32 = 1;
+    py.detach(|| recording::dm_log_writes::import(&log, &path, LEVEL))
+        .map_err(error)
 }

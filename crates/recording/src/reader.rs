@@ -292,13 +292,13 @@ impl RawFrame {
                 Err(e) => return Err(failed(e)),
             }
         }
-        let cut = |_| Error::corrupt(at, "the frame is cut");
-        let (header, rest) = RawFrameHeader::read_from_prefix(&bytes[..filled])
-            .map_err(|_| Error::corrupt(at, "the frame is cut"))?;
+        let cut = || Error::corrupt(at, "the frame is cut");
+        let (header, rest) =
+            RawFrameHeader::read_from_prefix(&bytes[..filled]).map_err(|_| cut())?;
         header.check(at, header.sequence.get())?;
         let count = header.piece_count.get() as usize;
         let (pieces, _) =
-            <[RawPiece]>::ref_from_prefix_with_elems(rest, count).map_err(|e| cut(drop(e)))?;
+            <[RawPiece]>::ref_from_prefix_with_elems(rest, count).map_err(|_| cut())?;
         let pieces = pieces.to_vec();
         let stored: u64 = pieces.iter().map(|p| u64::from(p.stored_bytes.get())).sum();
         if stored != u64::from(header.content_stored_bytes.get()) {
