@@ -21,6 +21,7 @@ export PIP_ROOT_USER_ACTION := ignore
 
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
+ONE_AT_A_TIME := flock .venv
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
 NATIVE := python/fscost/_native.abi3.so
@@ -47,17 +48,23 @@ test: setup ## Run all tests, Rust's and then Python's (as root: without it thos
 	cargo test --workspace --exclude fscost-bindings --locked
 	$(BIN)/python -m pytest $(PYTEST)
 
-.PHONY: check
-check: setup ## Formats, lints, types, walls between the rooms, lock files
+.PHONY: check check-rust check-python check-repository
+check: check-rust check-python check-repository ## Formats, lints, types, walls between the rooms, lock files; with -k all that is wrong, not the first
+
+check-rust: system
 	cargo fmt --version >/dev/null && cargo clippy --version >/dev/null || rustup component add rustfmt clippy
 	cargo fmt --all -- --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
+
+check-python: .venv/.packages
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=python $(BIN)/lint-imports --no-logo
+
+check-repository: .venv/.packages
 	$(BIN)/pip --quiet check
-	$(BIN)/python -m pytest -q tests/repo
+	$(BIN)/python -m pytest --quiet tests/repo
 
 .PHONY: bench
 bench: setup ## Measure the recorder's overhead beside a plain loop device (needs root)
@@ -92,12 +99,14 @@ system:
 	echo $(VENV) >$@
 
 .venv/.packages: requirements.lock .venv/.made-for
-	$(BIN)/pip --quiet install --require-hashes --no-deps --requirement requirements.lock
+	$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --require-hashes --no-deps --requirement requirements.lock
 	touch $@
 
 $(NATIVE): Cargo.toml Cargo.lock pyproject.toml $(NATIVE_SOURCES) .venv/.packages | system
-	PIP_QUIET=1 VIRTUAL_ENV=$(VENV) $(BIN)/maturin develop --release --locked
+	PIP_QUIET=1 VIRTUAL_ENV=$(VENV) $(ONE_AT_A_TIME) $(BIN)/maturin develop --release --locked
 	touch $@
+
+.PRECIOUS: $(NATIVE)
 
 .PHONY: binaries
 binaries: | system .venv/.made-for
