@@ -51,12 +51,18 @@ def intervals(recording: Path) -> list[RecordedInterval]:
 
 
 def differences(recorded: Sequence[RecordedInterval], kernel: Sequence[KernelInterval]) -> list[str]:
-    """Where recording and kernel disagree, one sentence each with both numbers; empty when bytes are conserved."""
+    """Where recording and kernel disagree, one sentence each with both numbers; empty when bytes are conserved.
+
+    The recording has two intervals more: before the first mark, and after the mark `end`. Whoever looks at a new block device (udev) may read in
+    them, but a byte written there would be charged to no interval.
+    """
     names = [interval.name for interval in recorded]
-    expected = [interval.name for interval in kernel]
+    expected = ["before", *(interval.name for interval in kernel), "end"]
     if names != expected:
         return [f"the recording's intervals are {names}, the kernel's {expected}"]
-    found = []
+    before, *recorded, after = recorded
+    stray = [(each.name, disk, _changed_bytes(totals)) for each in (before, after) for disk, totals in each.disks.items()]
+    found = [f"{name}, disk {disk}: {count} bytes changed outside of every interval" for name, disk, count in stray if count]
     for ours, theirs in zip(recorded, kernel, strict=True):
         if ours.disks.keys() != theirs.disks.keys():
             found.append(f"{ours.name}: the recording has disks {sorted(ours.disks)}, the kernel {sorted(theirs.disks)}")
@@ -66,13 +72,17 @@ def differences(recorded: Sequence[RecordedInterval], kernel: Sequence[KernelInt
     return found
 
 
+def _changed_bytes(recorded: Mapping[str, int]) -> int:
+    return recorded["write_bytes"] + recorded["zero_bytes"] + recorded["punch_bytes"] + recorded["discard_bytes"]
+
+
 def _disk_differences(recorded: Mapping[str, int], kernel: Mapping[str, int]) -> Iterator[str]:
     if recorded["read_bytes"] != kernel["read_bytes"]:
         yield f"{recorded['read_bytes']} bytes read in the recording, {kernel['read_bytes']} by the kernel's counter"
     # A loop device sends discards and write-zeroes that may unmap as the same hole punch, so only their sum can be compared
     # (drivers/block/loop.c, lo_fallocate); the kernel counts write-zeroes as written.
     written = recorded["write_bytes"] + recorded["zero_bytes"]
-    changed = written + recorded["punch_bytes"] + recorded["discard_bytes"]
+    changed = _changed_bytes(recorded)
     counted = kernel["write_bytes"] + kernel["discard_bytes"]
     if changed != counted:
         yield f"{changed} bytes written, zeroed and discarded in the recording, {counted} by the kernel's counters"

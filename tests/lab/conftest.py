@@ -1,6 +1,7 @@
 """A cell whose agent is a fake, and a native module whose recording is a fake."""
 
 import json
+import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -61,13 +62,14 @@ class FakeNative:
                     raise RecordingError(fake.error)
 
             def info(self) -> dict[str, Any]:
-                return {"disks": ["main"]}
+                return {"disks": [{"name": "main"}]}
 
             def intervals(self) -> list[dict[str, Any]]:
                 return fake.intervals
 
             def requests(self) -> Iterator[dict[str, Any]]:
-                yield {"offset": [0, 4096], "length": [4096, 4096]}
+                wide, narrow = struct.pack("<2Q", 0, 4096), struct.pack("<2H", 0, 0)
+                yield dict.fromkeys(("submit_ns", "complete_ns", "offset", "length"), wide) | {"disk": narrow, "op": b"\1\1", "fua": b"\0\1"}
 
         return SimpleNamespace(Recording=Recording, RecordingError=RecordingError)
 
@@ -129,11 +131,13 @@ class Stage:
     def record(self) -> None:
         """Let the recording agree with the events, and its file exist."""
         disks = [disk.name for disk in self.cell.profile.disks]
-        names = ["mkfs", "mount", *(step.name for step in self.cell.workload.steps)]
+        names = ["before", "mkfs", "mount", *(step.name for step in self.cell.workload.steps), "end"]
         self.native.intervals = [
             {"name": name, "begin_ns": number, "end_ns": number + 1, "disks": {disk: dict(TOTALS) for disk in disks}, "detail": None}
             for number, name in enumerate(names)
         ]
+        for outside in (self.native.intervals[0], self.native.intervals[-1]):
+            outside["disks"] = {disk: dict.fromkeys(TOTALS, 0) | {"read_bytes": 4096} for disk in disks}
         self.recording.parent.mkdir(exist_ok=True)
         self.recording.write_bytes(b"recording")
 

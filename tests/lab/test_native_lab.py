@@ -83,7 +83,7 @@ def test_several_disks_have_rows_of_their_own_beside_their_sum(stage: Any) -> No
 def test_bytes_that_are_not_conserved_fail_the_cell(stage: Any, total: str, change: int) -> None:
     stage.say(stage.good_events())
     stage.record()
-    stage.native.intervals[3]["disks"]["main"][total] += change
+    stage.native.intervals[4]["disks"]["main"][total] += change
     result = stage.run()
     assert (result.status, result.kind) == ("failed", "conservation")
     assert "build, disk main" in result.because
@@ -92,11 +92,21 @@ def test_bytes_that_are_not_conserved_fail_the_cell(stage: Any, total: str, chan
     assert stage.recording.exists(), "somebody will want to look at it"
 
 
+@pytest.mark.parametrize("outside", [0, -1])
+def test_a_byte_written_outside_of_every_interval_fails_the_cell(stage: Any, outside: int) -> None:
+    stage.say(stage.good_events())
+    stage.record()
+    stage.native.intervals[outside]["disks"]["main"]["write_bytes"] = 512
+    result = stage.run()
+    assert (result.status, result.kind) == ("failed", "conservation")
+    assert "512 bytes changed outside" in result.because
+
+
 def test_a_zero_cannot_hide_behind_a_discard(stage: Any) -> None:
     """Only their sum is compared, but what was recorded as written cannot have been discarded."""
     stage.say(stage.good_events())
     stage.record()
-    totals = stage.native.intervals[3]["disks"]["main"]
+    totals = stage.native.intervals[4]["disks"]["main"]
     totals["write_bytes"], totals["punch_bytes"] = totals["write_bytes"] + 4096, totals["punch_bytes"] - 4096
     result = stage.run()
     assert (result.status, result.kind) == ("failed", "conservation")
