@@ -21,10 +21,19 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """What the host prepares once per run for the steps to read: `workload.inputs` makes it, the same bytes for the same recipe."""
+
+    name: str
+    values: tuple[tuple[str, str | int], ...] = ()
+    source: Path | None = None
+
+
+@dataclass(frozen=True)
 class Workload:
     """Named steps, with what they need.
 
-    `input` names the recipe that prepares files on the host before any cell (see `workload.inputs`); `disk_bytes` is the smallest file system the
+    `recipe` (None: needs no files) is made by `inputs.prepare`, whose result goes into `input`; `disk_bytes` is the smallest file system the
     workload fits on; `write_bytes_estimate` (None: unknown) is what one cell writes to the device, roughly, for the estimate of
     host space shown before a run.
     """
@@ -34,7 +43,9 @@ class Workload:
     summary: str = ""
     scale: float = 1.0
     seed: int = 0
+    recipe: Recipe | None = None
     input: Path | None = None
+    options: tuple[tuple[str, str | int], ...] = ()
     disk_bytes: int = 1 << 30
     write_bytes_estimate: int | None = None
     needs_tools: tuple[str, ...] = field(default=())

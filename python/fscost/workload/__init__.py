@@ -1,0 +1,41 @@
+"""Workloads: built-in ones and commands, as steps; their input files, prepared on the host."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fscost.errors import InputError
+from fscost.workload import inputs
+from fscost.workload.load import Builtin, load_builtins
+from fscost.workload.model import Recipe, Step, Workload
+from fscost.workload.options import Option
+from fscost.workload.resolve import from_builtin, from_command
+
+__all__ = ["Builtin", "Option", "Recipe", "Step", "Workload", "catalogue", "command", "inputs", "resolve"]
+
+
+def catalogue() -> list[Builtin]:
+    """Every built-in workload, with its options."""
+    return list(load_builtins().values())
+
+
+def resolve(
+    name: str,
+    *,
+    scale: float | None = None,
+    seed: int = 0,
+    source: Path | None = None,
+    options: Mapping[str, str | int] | None = None,
+) -> Workload:
+    """The built-in workload of this name; `options` as given on the command line (text) or in a study (numbers)."""
+    builtins = load_builtins()
+    if name not in builtins:
+        close = difflib.get_close_matches(name, builtins, n=3)
+        remedy = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(builtins)}; a command goes after --"
+        raise InputError(f"no workload is called '{name}'", f"{remedy} (`fscost workloads` lists all)")
+    return from_builtin(builtins[name], scale, seed, source, options or {})
+
+
+def command(argv_or_shell: str | Sequence[str], *, prepare: Sequence[str] = ()) -> Workload:
+    """A command of the user's: a list of words is run exactly as it is, a text by the shell."""
+    return from_command(argv_or_shell, prepare)

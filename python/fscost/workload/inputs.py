@@ -1,0 +1,49 @@
+"""Files that a workload reads, made on the host once per run."""
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from fscost.workload.model import Workload
+from fscost.workload.recipes import RECIPES, Request
+
+_FORMAT = 1  # raised when a recipe makes other bytes than before
+
+
+def prepare(workload: Workload, folder: Path, on_progress: Callable[[str], None] = lambda text: None) -> Path | None:
+    """The folder for `{input}`, made now or found whole from before; None when the workload reads no files.
+
+    Made under another name and renamed when complete: an interrupted one is never taken for whole, and is swept away by the next call.
+    """
+    recipe = workload.recipe
+    if recipe is None:
+        return None
+    request = Request(dict(recipe.values), workload.seed, recipe.source, on_progress)
+    target = folder / f"{recipe.name}-{_digest(workload)}"
+    if target.is_dir():
+        return target
+    partial = folder / f".{target.name}.partial"
+    if partial.exists():
+        shutil.rmtree(partial)
+    partial.mkdir(parents=True, mode=0o700)
+    on_progress(f"preparing input: {recipe.name}")
+    try:
+        RECIPES[recipe.name](partial, request)
+        partial.rename(target)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return target
+
+
+def _digest(workload: Workload) -> str:
+    """Of everything the input depends on."""
+    recipe = workload.recipe
+    assert recipe is not None
+    source = ""
+    if recipe.source is not None:
+        status = recipe.source.stat()
+        source = f"{recipe.source.resolve()} {status.st_size} {status.st_mtime_ns}"
+    text = repr((_FORMAT, recipe.name, sorted(recipe.values), workload.seed, source))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,80 @@
+"""The options of a built-in workload: declared in its data file, given as text, checked."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fscost.errors import InputError
+
+KINDS = ("count", "bytes", "choice", "shell")
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_BYTES = re.compile(r"(\d+)([kmg]?)(?:i?b)?", re.IGNORECASE)
+_CEILING = 1 << 50
+
+Value = str | int
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option. `scaled`: its default follows the scale. `grows`: the disk and the bytes that a cell needs follow it."""
+
+    name: str
+    kind: str
+    default: Value
+    summary: str
+    scaled: bool = False
+    grows: bool = False
+    minimum: int = 1
+    choices: tuple[str, ...] = ()
+
+    def at_scale(self, scale: float) -> Value:
+        """The default at this scale."""
+        if self.scaled and isinstance(self.default, int):
+            return max(self.minimum, round(self.default * scale))
+        return self.default
+
+    def read(self, text: Value) -> Value:
+        """The value that a person gave, or InputError."""
+        if self.kind == "shell":
+            return self._command(str(text))
+        if self.kind == "choice":
+            if text not in self.choices:
+                raise self._refusal(text, f"one of {', '.join(self.choices)}")
+            return str(text)
+        number = _number(str(text), self.kind)
+        if number is None or not self.minimum <= number <= _CEILING:
+            form = "a size such as 4096, 4k or 1M" if self.kind == "bytes" else "a whole number"
+            raise self._refusal(text, f"{form}, at least {self.minimum}")
+        return number
+
+    def _command(self, text: str) -> str:
+        if not text.strip() or not all(c.isprintable() for c in text):
+            raise self._refusal(text, "a shell command on one line")
+        return text
+
+    def _refusal(self, text: Value, form: str) -> InputError:
+        return InputError(f"option {self.name}={text}: not {form}", f"{self.name}: {self.summary} (default {self.default})")
+
+
+def _number(text: str, kind: str) -> int | None:
+    match = _BYTES.fullmatch(text) if kind == "bytes" else re.fullmatch(r"(\d+)()", text)
+    return int(match[1]) * _UNITS[match[2].lower()] if match and len(match[1]) < 20 and match[1].isascii() else None
+
+
+def read_options(workload: str, declared: Mapping[str, Option], given: Mapping[str, Value], scale: float) -> dict[str, Value]:
+    """Every declared option with its value: as given, or its default at this scale."""
+    for name in given:
+        if name not in declared:
+            remedy = f"it has {', '.join(declared)}" if declared else "it has no options"
+            raise InputError(f"workload '{workload}' has no option '{name}'", remedy)
+    return {name: option.read(given[name]) if name in given else option.at_scale(scale) for name, option in declared.items()}
+
+
+def growth(declared: Mapping[str, Option], values: Mapping[str, Value]) -> float:
+    """How many times the volume of the defaults at scale 1 these values are."""
+    factor = 1.0
+    for name, option in declared.items():
+        value = values[name]
+        if option.grows and isinstance(value, int) and isinstance(option.default, int):
+            factor *= value / option.default
+    return factor

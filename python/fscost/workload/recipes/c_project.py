@@ -1,0 +1,111 @@
+"""`repo`: a git repository of a generated C program, with a few commits, that really compiles and links."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+from fscost.workload.recipes.git import FILE, new_repository
+from fscost.workload.recipes.request import Request
+from fscost.workload.recipes.text import vocabulary
+
+_MODULES_PER_DIRECTORY = 6
+_FAN_OUT = 5
+_FUNCTIONS = 8  # of a module
+_INCLUDES = 12  # of a source: what make reads, atime shows
+_COMMITS = 5  # after the first; each touches a tenth of the modules
+
+_MAKEFILE = """\
+CC = cc
+CFLAGS = -O0 -pipe -I.
+SOURCES := $(shell find src -name '*.c' | sort)
+OBJECTS := $(SOURCES:.c=.o)
+
+program: $(OBJECTS)
+\t$(CC) -o $@ $^
+
+%.o: %.c
+\t$(CC) $(CFLAGS) -MMD -c -o $@ $<
+
+-include $(OBJECTS:.o=.d)
+
+clean:
+\trm -f program $(OBJECTS) $(OBJECTS:.o=.d)
+
+.PHONY: clean
+"""
+
+
+def make(folder: Path, request: Request) -> None:
+    """`files` sources and headers, half each, in nested directories; every source reads a dozen headers, its own and others'."""
+    modules = max(1, request.number("files") // 2)
+    rng = request.rng("commits")
+    with new_repository(folder) as importer:
+        importer.commit("The program", _first_files(modules, request))
+        for change in range(1, _COMMITS + 1):
+            touched = sorted(rng.sample(range(modules), max(1, modules // 10)))
+            importer.commit(f"Change {change}", [_source(module, modules, request.rng(f"source/{module}/{change}")) for module in touched])
+
+
+def _first_files(modules: int, request: Request) -> Iterator[tuple[bytes, bytes, bytes]]:
+    yield FILE, b"Makefile", _MAKEFILE.encode()
+    yield FILE, b"src/main.c", _main(modules).encode()
+    for module in range(modules):
+        yield _header(module, request.rng(f"header/{module}"))
+        yield _source(module, modules, request.rng(f"source/{module}/0"))
+
+
+def _main(modules: int) -> str:
+    includes = "".join(f'#include "{_path(module)}.h"\n' for module in range(modules))
+    calls = "".join(f"    sum += m{module}_f0(argc);\n" for module in range(modules))
+    return f"{includes}\nint main(int argc, char **argv)\n{{\n    int sum = 0;\n    (void)argv;\n{calls}    return sum & 1;\n}}\n"
+
+
+def _header(module: int, rng: random.Random) -> tuple[bytes, bytes, bytes]:
+    """A header may include those of earlier modules only: no cycles."""
+    includes = "".join(f'#include "{_path(other)}.h"\n' for other in _some(rng, module, 2))
+    fields = "".join(f"    int {word}_{i};  /* {_sentence(rng)} */\n" for i, word in enumerate(rng.choices(vocabulary(), k=20)))
+    functions = "".join(f"/* {_sentence(rng)} */\nint m{module}_f{i}(int x);\n" for i in range(_FUNCTIONS))
+    text = (
+        f"#ifndef M{module}_H\n#define M{module}_H\n{includes}\nstruct m{module} {{\n{fields}}};\n\n{functions}\n"
+        f"static inline int m{module}_mix(int x)\n{{\n    return x * {rng.randrange(3, 1000, 2)} + {rng.randrange(1000)};\n}}\n#endif\n"
+    )
+    return FILE, f"{_path(module)}.h".encode(), text.encode()
+
+
+def _source(module: int, modules: int, rng: random.Random) -> tuple[bytes, bytes, bytes]:
+    others = [other for other in _some(rng, modules, _INCLUDES) if other != module]
+    includes = "".join(f'#include "{_path(other)}.h"\n' for other in [module, *others])
+    functions = "".join(_function(module, i, others or [module], rng) for i in range(_FUNCTIONS))
+    return FILE, f"{_path(module)}.c".encode(), f"#include <stdio.h>\n#include <string.h>\n{includes}\n{functions}".encode()
+
+
+def _function(module: int, index: int, others: list[int], rng: random.Random) -> str:
+    callee = rng.choice(others)
+    cases = "".join(
+        f"        case {i}: sum += m{rng.choice(others)}_mix(i ^ {rng.randrange(1 << 16)}); break;  /* {_sentence(rng)} */\n" for i in range(8)
+    )
+    return (
+        f"/* {_sentence(rng)}\n * {_sentence(rng)} */\n"
+        f"int m{module}_f{index}(int x)\n{{\n    struct m{module} state;\n    int sum = 0;\n    memset(&state, x, sizeof state);\n"
+        f"    for (int i = 0; i < (x & 7); i++) {{\n        switch (i) {{\n{cases}        }}\n    }}\n"
+        f'    if (sum < 0)\n        printf("{_sentence(rng)} %d\\n", m{callee}_f{rng.randrange(_FUNCTIONS)}(sum));\n    return sum;\n}}\n\n'
+    )
+
+
+def _path(module: int) -> str:
+    """Breadth first through nested directories: src/m0, … src/a/m6 … Also what #include says."""
+    parts: list[str] = []
+    index = module // _MODULES_PER_DIRECTORY
+    while index > 0:
+        index -= 1
+        parts.append("abcdefgh"[index % _FAN_OUT])
+        index //= _FAN_OUT
+    return "/".join(("src", *reversed(parts), f"m{module}"))
+
+
+def _some(rng: random.Random, below: int, count: int) -> list[int]:
+    return sorted(rng.sample(range(below), min(below, count)))
+
+
+def _sentence(rng: random.Random) -> str:
+    return " ".join(rng.choices(vocabulary(), k=8))

@@ -1,0 +1,91 @@
+"""`repo`: a bare git repository from a person's own repository or tarball."""
+
+import lzma
+import os
+import tarfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from fscost.errors import InputError
+from fscost.workload.recipes.git import CONFIG, EXECUTABLE, FILE, SYMLINK, new_repository, run_git
+from fscost.workload.recipes.request import Request
+from fscost.workload.source import is_repository
+
+_SHOW_EVERY_FILES = 5000
+
+
+def make(folder: Path, request: Request) -> None:
+    """Clone it, or commit the tarball's files; a tarball's single top folder is left out."""
+    source = request.source
+    assert source is not None
+    if is_repository(source):
+        request.on_progress(f"cloning {source}")
+        _clone(folder, source)
+        return
+    try:
+        with new_repository(folder) as importer, tarfile.open(source) as tar:
+            importer.commit(source.name, _files(tar, source, request))
+    except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
+        raise InputError(f"--source {source}: cannot be read: {error}", "see whether the file is whole") from error
+    _drop_single_top_folder(folder)
+
+
+def _clone(folder: Path, source: Path) -> None:
+    (folder / "gitconfig").write_text(CONFIG)
+    # --no-local: only what HEAD's branch reaches is copied, into one pack.
+    command = ("clone", "-q", "--bare", "--no-local", "--single-branch", "--no-tags", "--template=")
+    run_git(folder, *command, "--", str(source.absolute()), str(folder / "repo"))
+    try:
+        run_git(folder, "-C", str(folder / "repo"), "rev-parse", "--verify", "HEAD")
+    except InputError:
+        raise InputError(f"--source {source}: the repository has no commit", "commit something in it") from None
+
+
+def _files(tar: tarfile.TarFile, source: Path, request: Request) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """The tarball's files as git sees them. Nothing is written to the host, so no name and no link in it can reach out."""
+    for i, member in enumerate(tar):
+        if i % _SHOW_EVERY_FILES == 0 and i:
+            request.on_progress(f"reading {source.name}: {i} files")
+        if member.isdir():
+            continue  # git keeps no empty directories
+        path = _safe_path(member, source)
+        if member.issym():
+            yield SYMLINK, path, os.fsencode(member.linkname)
+        elif member.isreg() or member.islnk():
+            file = _open(tar, member, source)
+            with file:
+                yield EXECUTABLE if member.mode & 0o100 else FILE, path, file.read()
+        else:
+            raise InputError(f"--source {source}: '{member.name}' is a device or a pipe", "a source tree has none")
+
+
+def _open(tar: tarfile.TarFile, member: tarfile.TarInfo, source: Path) -> IO[bytes]:
+    try:
+        file = tar.extractfile(member)  # for a hard link: the file of this archive that it names
+    except KeyError:
+        file = None
+    if file is None:
+        raise InputError(f"--source {source}: '{member.name}' is a link to a file that is not in it", "see whether the file is whole")
+    return file
+
+
+def _safe_path(member: tarfile.TarInfo, source: Path) -> bytes:
+    parts = [part for part in member.name.split("/") if part not in ("", ".")]
+    if member.name.startswith("/") or ".." in parts or not parts:
+        raise InputError(f"--source {source}: '{member.name}' would leave the folder it is unpacked into", "do not use this file")
+    if any(part.lower() == ".git" for part in parts):
+        raise InputError(f"--source {source}: '{member.name}' is inside a .git folder", "give that repository as --source instead")
+    return os.fsencode("/".join(parts))
+
+
+def _drop_single_top_folder(folder: Path) -> None:
+    repo = ("-C", str(folder / "repo"))
+    entries = [line for line in run_git(folder, *repo, "ls-tree", "-z", "main").split("\0") if line]
+    if not entries:
+        raise InputError("--source: the tarball has no files in it", "give one that has")
+    kind, tree = entries[0].split(None, 3)[1:3]
+    if len(entries) == 1 and kind == "tree":
+        commit = run_git(folder, *repo, "commit-tree", tree, "-m", "source")
+        run_git(folder, *repo, "update-ref", "refs/heads/main", commit)

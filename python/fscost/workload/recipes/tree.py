@@ -1,0 +1,47 @@
+"""`tree.tar`: many small text files in nested directories."""
+
+import io
+import tarfile
+from pathlib import Path
+
+from fscost.workload.recipes.request import Request
+from fscost.workload.recipes.text import text
+
+FILES_PER_DIRECTORY = 6  # published.md, N: 126,229 files in 22,683 directories
+_FAN_OUT = 8
+_MTIME_S = 1_230_768_000  # 2009-01-01: any time in the past, so that a fresh atime is newer
+
+
+def make(folder: Path, request: Request) -> None:
+    """`files` files of `file_bytes` bytes on average (half to one and a half times that)."""
+    rng = request.rng("tree")
+    mean = request.number("file_bytes")
+    made: set[str] = set()
+    with tarfile.open(folder / "tree.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+        for i in range(request.number("files")):
+            directory = _directory(i // FILES_PER_DIRECTORY)
+            for depth in range(1, directory.count("/") + 2):
+                parent = "/".join(directory.split("/")[:depth])
+                if parent not in made:
+                    made.add(parent)
+                    tar.addfile(_entry(parent, tarfile.DIRTYPE, 0o755))
+            content = text(rng, rng.randint(mean // 2, mean + mean // 2))
+            entry = _entry(f"{directory}/file-{i:06d}.txt", tarfile.REGTYPE, 0o644)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+
+
+def _directory(index: int) -> str:
+    """The index-th directory, breadth first: tree, tree/d0 … tree/d7, tree/d0/d0 …"""
+    parts: list[str] = []
+    while index > 0:
+        index -= 1
+        parts.append(f"d{index % _FAN_OUT}")
+        index //= _FAN_OUT
+    return "/".join(("tree", *reversed(parts)))
+
+
+def _entry(name: str, kind: bytes, mode: int) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.mode, entry.mtime = kind, mode, _MTIME_S
+    return entry

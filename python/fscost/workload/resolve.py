@@ -1,0 +1,77 @@
+"""From a name, or a command, to steps."""
+
+import math
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fscost.errors import InputError
+from fscost.workload.load import Builtin, StepText
+from fscost.workload.model import Recipe, Step, Workload
+from fscost.workload.options import Value, growth, read_options
+from fscost.workload.source import check_source, source_bytes
+
+_MIB = 1 << 20
+_ROOM_BYTES = 64 * _MIB  # for the file system's own structures, beside what the workload writes
+_LARGEST_SCALE = 1e6
+
+# So that sorting, messages and dates do not depend on who runs it.
+_ENV = (("LC_ALL", "C"), ("TZ", "UTC"))
+
+
+def from_builtin(builtin: Builtin, scale: float | None, seed: int, source: Path | None, given: Mapping[str, Value]) -> Workload:
+    """The built-in workload at this scale with these options."""
+    scale = 1.0 if scale is None else scale
+    if not math.isfinite(scale) or not 0 < scale <= _LARGEST_SCALE:
+        raise InputError(f"--scale {scale:g}: not a number above 0", "1 is small, a few seconds; 0.1 a tenth of that, 10 ten times")
+    values = read_options(builtin.name, builtin.options, given, scale)
+    recipe = _recipe(builtin, values, source)
+    factor = growth(builtin.options, values)
+    disk_bytes = _ROOM_BYTES + math.ceil(builtin.disk_mib * _MIB * factor)
+    write_bytes = math.ceil(builtin.write_mib * _MIB * factor)
+    if source is not None:
+        write_bytes = source_bytes(source)
+        disk_bytes = max(disk_bytes, 2 * write_bytes)
+    return Workload(
+        name=builtin.name,
+        steps=tuple(_step(step, {**values, "seed": seed}) for step in builtin.steps),
+        summary=builtin.summary,
+        scale=scale,
+        seed=seed,
+        recipe=recipe,
+        options=tuple(values.items()),
+        disk_bytes=disk_bytes,
+        write_bytes_estimate=write_bytes,
+        needs_tools=builtin.needs_tools,
+        only_types=builtin.only_types,
+    )
+
+
+def from_command(words: str | Sequence[str], prepare: Sequence[str]) -> Workload:
+    """A command of the user's: one phase `run`, after unmeasured steps that copy its files in."""
+    shell = words if isinstance(words, str) else shlex.join(words)
+    for text in (shell, *prepare):
+        if not text.strip():
+            raise InputError("the command is empty", "write it after --, as in: fscost compare -- make -j2")
+        if "\0" in text:
+            raise InputError("the command contains a NUL character", "no program can be given one")
+    names = ["prepare"] if len(prepare) == 1 else [f"prepare-{i + 1}" for i in range(len(prepare))]
+    steps = [Step(name, text, measured=False) for name, text in zip(names, prepare, strict=True)]
+    return Workload(name=shell, steps=(*steps, Step("run", shell)), summary="a command of your own")
+
+
+def _recipe(builtin: Builtin, values: Mapping[str, Value], source: Path | None) -> Recipe | None:
+    if source is not None:
+        if not builtin.takes_source:
+            raise InputError(f"workload '{builtin.name}' takes no --source", "source-tree does")
+        check_source(source)
+        return Recipe("repository", source=source)
+    if not builtin.recipe:
+        return None
+    return Recipe(builtin.recipe, tuple((name, values[name]) for name in builtin.recipe_uses))
+
+
+def _step(step: StepText, values: Mapping[str, Value]) -> Step:
+    shell = re.sub(r"@(\w+)@", lambda match: str(values[match[1]]), step.shell)
+    return Step(step.name, shell, step.measured, step.settle, step.drop_caches, step.timeout_s, _ENV)
