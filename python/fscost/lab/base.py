@@ -54,8 +54,12 @@ class Lab(Protocol):
 
     name: str
 
-    def why_not(self, cell: Cell) -> str | None:
-        """None when the cell can run here; else what is missing and what would enable it."""
+    def check(self) -> None:
+        """Raise HostError when no cell at all can run here."""
+        ...
+
+    def why_not(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
+        """None when the cell can run here, on a disk of that size; else what is missing and what would enable it."""
         ...
 
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:

@@ -1,0 +1,5 @@
+"""The command line. Nothing imports it."""
+
+from fscost.cli.app import main
+
+__all__ = ["main"]

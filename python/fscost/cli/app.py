@@ -1,0 +1,50 @@
+"""The commands, and what becomes of an error: one clear message and exit 2, never a traceback."""
+
+import sys
+from typing import TextIO
+
+import typer
+
+from fscost.cli import compare, doctor, profiles, recording, show, workloads
+from fscost.cli.output.view import plain
+from fscost.errors import FscostError
+
+app = typer.Typer(
+    name="fscost",
+    help="What a file system and its options really cost: bytes to the device, time, CPU, space.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(compare.compare)
+app.command()(show.show)
+app.command()(profiles.profiles)
+app.command()(workloads.workloads)
+app.command()(doctor.doctor)
+app.add_typer(recording.app, name="recording")
+
+
+def main() -> None:
+    """The entry point `fscost`."""
+    for stream in (sys.stdout, sys.stderr):
+        _forgive(stream)
+    try:
+        app()
+    except FscostError as error:
+        print(f"fscost: {plain(str(error))}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("fscost: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        # `fscost profiles | head`: nobody reads any more, and Python would complain once more when it closes standard output.
+        sys.stderr.close()
+        sys.exit(141)
+
+
+def _forgive(stream: TextIO | object) -> None:
+    """A terminal without × and – gets a question mark, not a traceback."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")

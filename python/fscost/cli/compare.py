@@ -1,0 +1,179 @@
+"""`fscost compare`: the front door."""
+
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fscost import run
+from fscost.cli.labs import lab as choose_lab
+from fscost.cli.labs import real_device
+from fscost.cli.output import Outputs
+from fscost.cli.progress import progress
+from fscost.cli.request import DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request, resumed, to_spec
+from fscost.errors import InputError
+from fscost.lab.base import Lab
+from fscost.results import load
+from fscost.run import RunSpec
+
+_WHAT = "What is compared"
+_HOW = "How it is measured"
+_ENOUGH = "When it is enough"
+_WHERE = "Where it goes"
+_DISK = "The disk"
+
+
+def compare(
+    context: typer.Context,
+    command: Annotated[list[str] | None, typer.Argument(metavar="[-- COMMAND…]", help="The command to measure, run on the file system.")] = None,
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PROFILE",
+            help=f"A file system as mkfs and mount spell it; repeat. [default: {', '.join(DEFAULT_PROFILES)}]",
+            rich_help_panel=_WHAT,
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="PROFILE", help="What ratios are to. [default: the first]", rich_help_panel=_WHAT)
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"A built-in workload. [default: {DEFAULT_WORKLOAD}]", rich_help_panel=_WHAT)
+    ] = None,
+    prepare: Annotated[
+        list[str] | None, typer.Option(metavar="COMMAND", help="A shell command before it, not measured; repeat.", rich_help_panel=_WHAT)
+    ] = None,
+    scale: Annotated[float | None, typer.Option(help="Size of a built-in workload; 1 is its own.", rich_help_panel=_WHAT)] = None,
+    source: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="The repository or tarball that a workload uses.", rich_help_panel=_WHAT)
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An option of the workload; repeat.", rich_help_panel=_WHAT)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of everything random.", rich_help_panel=_WHAT)] = Request.seed,
+    settle: Annotated[
+        str | None, typer.Option(metavar="sync|remount", help="What ends each phase. [default: as the workload says]", rich_help_panel=_HOW)
+    ] = None,
+    drop_caches: Annotated[
+        bool, typer.Option("--drop-caches", help="Empty the page cache before each phase.", rich_help_panel=_HOW)
+    ] = Request.drop_caches,
+    probe: Annotated[
+        int | None, typer.Option(metavar="MS", help="Make and remove a directory at this interval, and time the pauses.", rich_help_panel=_HOW)
+    ] = None,
+    min_repetitions: Annotated[int, typer.Option(help="At least.", rich_help_panel=_ENOUGH)] = Request.min_repetitions,
+    max_repetitions: Annotated[int, typer.Option(help="At most.", rich_help_panel=_ENOUGH)] = Request.max_repetitions,
+    max_minutes: Annotated[
+        float, typer.Option(help="At most; the first repetition is always completed.", rich_help_panel=_ENOUGH)
+    ] = Request.max_minutes,
+    metric: Annotated[str, typer.Option(help="The metric whose interval decides.", rich_help_panel=_ENOUGH)] = Request.metric,
+    precision: Annotated[float, typer.Option(help="Narrow enough: 0.02 is ± 2 %.", rich_help_panel=_ENOUGH)] = Request.precision,
+    size: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Of the disk, for example 4G. [default: 4G, or what the workload needs]", rich_help_panel=_DISK),
+    ] = None,
+    logical_block_size: Annotated[int | None, typer.Option(metavar="BYTES", help="[default: 512]", rich_help_panel=_DISK)] = None,
+    physical_block_size: Annotated[int | None, typer.Option(metavar="BYTES", help="[default: 4096]", rich_help_panel=_DISK)] = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="/dev/X", help="A real block device, ERASED, in place of recorded disks.", rich_help_panel=_DISK)
+    ] = None,
+    erase_device: Annotated[
+        str | None, typer.Option(metavar="/dev/X", help="Confirms --device: the same path again.", rich_help_panel=_DISK)
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Erase the device even if it holds something.", rich_help_panel=_DISK)] = False,
+    keep: Annotated[
+        str, typer.Option(metavar="all|one|none", help="Recordings kept: all, one of each profile, none.", rich_help_panel=_WHERE)
+    ] = Request.keep,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="[default: fscost-runs/TIME-WORKLOAD]", rich_help_panel=_WHERE)] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="DIR", help="Go on with an interrupted run.", rich_help_panel=_WHERE)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print every command, run none.", rich_help_panel=_WHERE)] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON object on standard output, in place of the table.", rich_help_panel=_WHERE)
+    ] = False,
+    csv: Annotated[str | None, typer.Option(metavar="FILE", help="The rows as CSV; - for standard output.", rich_help_panel=_WHERE)] = None,
+    markdown: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The tables as Markdown; - for standard output.", rich_help_panel=_WHERE)
+    ] = None,
+    lab: Annotated[str, typer.Option(hidden=True)] = "native",
+) -> None:
+    """Measure what file systems cost for a workload, and compare them.
+
+    Without arguments: five profiles and a small workload. A profile is written as people write it: the type, mkfs's own flags, -o and mount options.
+
+    fscost compare --on ext4 --on 'ext4 -o noatime' --on btrfs -- make -j2
+    """
+    outputs = Outputs(json, csv, markdown)
+    outputs.check()
+    asked = Request(
+        on=tuple(on or ()),
+        baseline=baseline,
+        workload=workload,
+        command=tuple(command or ()),
+        prepare=tuple(prepare or ()),
+        scale=scale,
+        source=None if source is None else str(source.absolute()),
+        set=tuple(set_ or ()),
+        seed=seed,
+        size=size,
+        min_repetitions=min_repetitions,
+        max_repetitions=max_repetitions,
+        max_minutes=max_minutes,
+        metric=metric,
+        precision=precision,
+        settle=settle,
+        drop_caches=drop_caches,
+        probe=probe,
+        keep=keep,
+        device=None if device is None else str(Path(device).absolute()),
+        logical_block_size=logical_block_size,
+        physical_block_size=physical_block_size,
+    )
+    if resume is not None:
+        if out is not None:
+            raise InputError("--resume DIR goes on in DIR; --out names another", "leave --out out")
+        asked = resumed(load(resume).manifest.request, asked, _given(context), resume)
+    claimed = real_device(asked.device, erase_device, force)
+    spec = to_spec(
+        asked,
+        resume or out or Path(),
+        resume=resume is not None,
+        command_line=sys.argv,
+        device_bytes=None if claimed is None else claimed.size_bytes,
+    )
+    if resume is None and out is None:
+        spec = replace(spec, folder=run.default_folder(spec.workload.name))
+    chosen, lock = choose_lab(lab, claimed)
+    if dry_run:
+        _print_commands(spec, chosen)
+        return
+    raise typer.Exit(_run(spec, chosen, lock, outputs))
+
+
+def _given(context: typer.Context) -> list[str]:
+    """Names of the options that stand on the command line."""
+    given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
+    return ["set" if name == "set_" else name for name in given]
+
+
+def _print_commands(spec: RunSpec, lab: Lab) -> None:
+    for profile, commands in run.commands(spec, lab).items():
+        print(f"# {profile}")
+        print("\n".join(commands))
+
+
+def _run(spec: RunSpec, lab: Lab, lock: str, outputs: Outputs) -> int:
+    """The exit code."""
+    listener = progress()
+    try:
+        outcome = run.execute(spec, lab, listener, lock)
+    finally:
+        listener.close()
+    if outcome.results.manifest.cells:
+        outputs.emit(outcome.results)
+    if outcome.interrupted:
+        kept = bool(outcome.results.manifest.cells)
+        resume = f"go on with: fscost compare --resume {shlex.quote(str(spec.folder))}"
+        print(f"interrupted; {resume if kept else 'no cell was finished, so nothing is kept'}", file=sys.stderr)
+    return outcome.exit_code

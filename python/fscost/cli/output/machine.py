@@ -1,0 +1,44 @@
+"""A run for programs: one JSON object, or one CSV line for each profile, phase and metric."""
+
+import csv
+import json
+from dataclasses import asdict, fields
+from io import StringIO
+from typing import Any
+
+from fscost.cli.output.view import View
+from fscost.results import RunResults
+from fscost.stats import Row
+
+_COLUMNS = [field.name for field in fields(Row)]
+
+
+def json_text(results: RunResults, view: View) -> str:
+    """`run`, `rows`, `skipped`, `failed`: exactly one object."""
+    manifest = results.manifest.to_json()
+    cells = manifest.pop("cells")
+    skipped = manifest.pop("skipped")
+    run = {"folder": str(results.folder), **manifest, "order": [cell["cell"] for cell in cells]}
+    failed = [_without(cell, "facts") for cell in cells if cell["status"] == "failed"]
+    value = {"run": run, "rows": [asdict(row) for row in view.rows], "skipped": skipped, "failed": failed}
+    return json.dumps(value, indent=1, allow_nan=False) + "\n"
+
+
+def csv_text(view: View) -> str:
+    """The rows, with a header; nothing where there is no value."""
+    buffer = StringIO()
+    writer = csv.DictWriter(buffer, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in view.rows:
+        writer.writerow({name: _cell(value) for name, value in asdict(row).items()})
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _without(cell: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in cell.items() if key != name}

@@ -1,0 +1,88 @@
+"""A run for people at a terminal, or in a pipe: there without colour and without trailing blanks."""
+
+import os
+from collections.abc import Iterator
+from io import StringIO
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fscost.cli.output.view import Grid, View
+
+_PIPE_COLUMNS = 100
+_WIDE = 100
+_NARROWEST = 80
+_WIDEST = 120
+_VERDICT_STYLES = {"less": "green", "more": "red", "not shown": "dim", "baseline": "dim"}
+_COLUMNS_PER_PROFILE = 10
+
+
+def print_view(view: View, file: TextIO, folder: str) -> None:
+    """Write it to `file`, as wide as that is (80 to 120 columns)."""
+    if file.isatty():
+        _print(view, Console(file=file, width=columns(file), highlight=False), folder)
+        return
+    file.write(text(view, folder, columns(file)))
+
+
+def text(view: View, folder: str, width: int) -> str:
+    """Without colour."""
+    buffer = StringIO()
+    _print(view, Console(file=buffer, width=width, color_system=None, force_terminal=False, highlight=False), folder)
+    return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
+
+
+def columns(file: TextIO) -> int:
+    """COLUMNS, the terminal's, or what suits a file."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        found = int(asked)
+    elif file.isatty():
+        found = os.get_terminal_size(file.fileno()).columns
+    else:
+        found = _PIPE_COLUMNS
+    return max(_NARROWEST, min(_WIDEST, found))
+
+
+def _print(view: View, console: Console, folder: str) -> None:
+    console.print(Text(view.title, style="bold"))
+    console.print()
+    if view.summary.rows:
+        console.print(_table(view.summary, console.width))
+        console.print()
+    for line in view.about:
+        console.print(Text(line))
+    for part in _parts(view.phases, console.width):
+        console.print()
+        console.print(Text(part.title, style="bold"))
+        console.print(_table(part, console.width))
+    if view.problems:
+        console.print()
+    for line in view.problems:
+        console.print(Text(line, style="yellow"))
+    console.print()
+    console.print(Text(f"Results: {folder}"), soft_wrap=True)
+
+
+def _table(grid: Grid, width: int) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1 if width <= _WIDE else 2, 0, 0), header_style="bold")
+    longest = max((len(row[0]) for row in grid.rows), default=0)
+    for index, name in enumerate(grid.header):
+        whole = index == 0 and width >= _WIDE and longest <= _WIDE // 3
+        table.add_column(Text(name), justify="left" if index == 0 else "right", vertical="top", overflow="fold", no_wrap=whole)
+    for row in grid.rows:
+        table.add_row(*(Text(cell, style=_VERDICT_STYLES.get(cell, "")) for cell in row))
+    return table
+
+
+def _parts(grid: Grid, width: int) -> Iterator[Grid]:
+    """Tables of as many profiles as fit beside each other."""
+    if len(grid.header) < 2:
+        return
+    room = max(1, (width - 16) // (_COLUMNS_PER_PROFILE + 2))
+    for begin in range(1, len(grid.header), room):
+        chosen = [0, *range(begin, min(begin + room, len(grid.header)))]
+        title = grid.title if begin == 1 else f"{grid.title.partition(';')[0]} (continued)"
+        yield Grid(title, [grid.header[i] for i in chosen], [[row[i] for i in chosen] for row in grid.rows])

@@ -1,0 +1,164 @@
+"""A finished run as text in rows and columns, whatever it is then written as."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fscost import stats
+from fscost.cli.output.units import human, human_bytes, human_ratio, human_seconds
+from fscost.results import TOTAL, CellRecord, RunResults
+from fscost.stats import Row, Verdict
+
+NOTHING = "–"
+WRITTEN = "device_write_bytes"
+_SHOWN = (("flushes", "device_flushes"), ("ampl.", "write_amplification"), ("wall", "wall_s"), ("CPU", "cpu_s"), ("space", "space_used_bytes"))
+_VERDICTS = {Verdict.LOWER: "less", Verdict.HIGHER: "more", Verdict.NOT_SHOWN: "not shown", Verdict.UNDEFINED: NOTHING}
+_RAM = ("tmpfs", "ramfs")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of texts; the first column is left-aligned, the others right-aligned."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class View:
+    """What a person is shown of a run. `problems`: what was skipped or failed, and why."""
+
+    title: str
+    summary: Grid
+    about: Sequence[str]
+    phases: Grid
+    problems: Sequence[str]
+    rows: Sequence[Row] = field(default_factory=list)
+
+
+def view(results: RunResults) -> View:
+    """Everything computed; nothing printed."""
+    manifest = results.manifest
+    rows = stats.summarise(results.samples, manifest.baseline)
+    rows = sorted(rows, key=lambda row: manifest.profile_names.index(row.profile))
+    workload = manifest.workload
+    return View(
+        title=plain(f"{manifest.name}: {workload.get('summary') or 'a command'}"),
+        summary=_summary(results, rows),
+        about=[plain(line) for line in _about(results, rows)],
+        phases=_phases(results, rows),
+        problems=_problems(results),
+        rows=rows,
+    )
+
+
+def plain(text: str) -> str:
+    """Without control characters, which a terminal would obey: names and messages may come from a file that somebody sent."""
+    return "".join(character if character.isprintable() or character == "\n" else "�" for character in text)
+
+
+def _shown_profiles(results: RunResults) -> list[str]:
+    done = {cell.profile for cell in results.manifest.done}
+    return [name for name in results.manifest.profile_names if name in done]
+
+
+def _summary(results: RunResults, rows: Sequence[Row]) -> Grid:
+    totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
+    lines = []
+    for profile in _shown_profiles(results):
+        written = totals.get((profile, WRITTEN))
+        line = [plain(profile), NOTHING if written is None else human_bytes(written.median), *_against(written, results.manifest.baseline)]
+        for _, metric in _SHOWN:
+            line.append(_value(totals.get((profile, metric))))
+        lines.append(line)
+    return Grid("", ("profile", "device written", "ratio (95 %)", "verdict", *(label for label, _ in _SHOWN)), lines)
+
+
+def _value(row: Row | None) -> str:
+    if row is None:
+        return NOTHING
+    text = human(row.median, row.unit)
+    # A time says nothing alone: it belongs to this host and this device model.
+    return f"{text} {human_ratio(row.ratio)}" if row.metric == "wall_s" and row.ratio is not None else text
+
+
+def _against(row: Row | None, baseline: str) -> tuple[str, str]:
+    """Ratio with its interval, and whether the difference is called one."""
+    if row is None:
+        return NOTHING, NOTHING
+    if row.profile == baseline:
+        return "1", "baseline"
+    if row.ratio is None:
+        return NOTHING, NOTHING
+    interval = "" if row.ratio_low is None or row.ratio_high is None else f" ({row.ratio_low:.2f}–{row.ratio_high:.2f})"
+    return f"{human_ratio(row.ratio)}{interval}", _VERDICTS[row.verdict or Verdict.NOT_SHOWN]
+
+
+def _phases(results: RunResults, rows: Sequence[Row]) -> Grid:
+    profiles = _shown_profiles(results)
+    written = {(row.phase, row.profile): row for row in rows if row.metric == WRITTEN}
+    # Totals come after the phases, and a phase that only some profiles have keeps its place.
+    phases = list(dict.fromkeys(row.phase for row in rows if row.metric == WRITTEN and row.phase != TOTAL))
+    lines = []
+    for phase in [*phases, TOTAL]:
+        found = [written.get((phase, profile)) for profile in profiles]
+        measured = any(row is not None and row.measured for row in found)
+        name = plain(phase) if measured else f"({plain(phase)})"
+        lines.append([name, *(NOTHING if row is None else human_bytes(row.median) for row in found)])
+    return Grid("Device bytes written, by phase; those in brackets are not in the total", ("phase", *map(plain, profiles)), lines)
+
+
+def _about(results: RunResults, rows: Sequence[Row]) -> list[str]:
+    manifest = results.manifest
+    totals = [row for row in rows if row.phase == TOTAL and row.metric == WRITTEN]
+    counts = sorted({row.n for row in totals})
+    n = "no repetition" if not counts else f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
+    lines = [
+        f"{n}, interleaved, medians; ratio: device bytes written ÷ those of {manifest.baseline}, paired by repetition, with its 95 % interval.",
+        "verdict: a difference is called only when the interval excludes 1 and it is 2 % or more; else it is not shown.",
+        f"{_kernel(manifest.environment)}; lab {manifest.lab}; seed {manifest.seed}; disk {_size(manifest.options)}; {_device_model(results)}.",
+        f"Bytes are exact; times compare only within this run. {_stopped(results)}",
+    ]
+    if totals and manifest.baseline not in {row.profile for row in totals}:
+        lines.append(f"No ratios: the baseline {manifest.baseline} has no finished cell.")
+    return lines
+
+
+def _stopped(results: RunResults) -> str:
+    manifest = results.manifest
+    end = {"finished": "Stopped", "interrupted": "Interrupted", "stopped": "Stopped early", "running": "Never ended"}[manifest.state]
+    because = f": {manifest.stopped_because}" if manifest.stopped_because else ""
+    return f"{end} after {human_seconds(manifest.elapsed_s)}{because}."
+
+
+def _kernel(environment: dict[str, object]) -> str:
+    kernel = environment.get("kernel")
+    return f"Linux {kernel.get('release', 'unknown')}" if isinstance(kernel, dict) else "unknown kernel"
+
+
+def _size(options: dict[str, object]) -> str:
+    size = options.get("disk_size_bytes")
+    return human_bytes(size) if isinstance(size, int) else "of unknown size"
+
+
+def _device_model(results: RunResults) -> str:
+    """What the disk really was: times mean nothing without it."""
+    facts = next((cell.facts for cell in results.manifest.done), {})
+    environment = results.manifest.environment
+    model = facts.get("disk_model") or environment.get("disk_server") or "unknown disk"
+    place = facts.get("recording_on") or environment.get("recordings_on")
+    kind = place.get("type") if isinstance(place, dict) else None
+    where = "" if not kind or results.manifest.options.get("device") else " in RAM" if kind in _RAM else f" on {kind}"
+    return f"{model}{where}"
+
+
+def _problems(results: RunResults) -> list[str]:
+    lines = [f"skipped: {entry.profile}, because {entry.because}" for entry in results.manifest.skipped]
+    alike: dict[tuple[str, str], list[CellRecord]] = {}
+    for cell in results.manifest.failed:
+        alike.setdefault((cell.profile, cell.because), []).append(cell)
+    for (profile, because), cells in alike.items():
+        numbers = ", ".join(str(cell.repetition) for cell in cells)
+        output = "".join(f"\n  its output: {results.folder / cell.output}" for cell in cells[:1] if cell.output)
+        lines.append(f"failed: {profile}, repetition{'s' * (len(cells) > 1)} {numbers}: {because}{output}")
+    return [plain(line) for line in lines]

@@ -1,0 +1,107 @@
+"""A run's progress on standard error: a live line on a terminal, plain lines elsewhere."""
+
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from fscost.cli.output.units import human_bytes, human_seconds
+from fscost.cli.output.view import plain
+from fscost.matrix import Cell
+from fscost.results import CellRecord
+from fscost.run import Estimate, Listener, RunSpec
+
+
+def progress(file: TextIO | None = None) -> "Progress":
+    """What suits standard error."""
+    stream = file or sys.stderr
+    return LiveProgress(stream) if stream.isatty() else Progress(stream)
+
+
+class Progress(Listener):
+    """One line for each thing that happens."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._cell = ""
+        self._ended = 0
+
+    def say(self, line: str) -> None:
+        """A line that stays."""
+        print(plain(line), file=self._file, flush=True)
+
+    def note(self, line: str) -> None:
+        """What is going on at the moment: too fleeting for a log."""
+
+    def close(self) -> None:
+        """Nothing more is coming, for whatever reason."""
+
+    def starts(self, spec: RunSpec, estimate: Estimate, finished_cells: int) -> None:
+        host = "an unknown size of recordings" if estimate.host_bytes is None else f"recordings of at most {human_bytes(estimate.host_bytes)}"
+        cells = f"{estimate.cells_min} to {estimate.cells_max} cells, seed {spec.seed}"
+        if finished_cells:
+            cells += f"; {finished_cells} are finished already"
+        lasts = f"a guess: {human_seconds(estimate.seconds_min)} to {human_seconds(estimate.seconds_max)}"
+        self.say(f"{spec.workload.name} on {', '.join(profile.name for profile in spec.profiles)}")
+        self.say(f"{cells}; {lasts}, {host}; results in {spec.folder}")
+        self._ended = finished_cells
+
+    def prepares(self, what: str) -> None:
+        self.note(what)
+
+    def skips(self, profile: str, because: str) -> None:
+        self.say(f"skipped: {profile}, because {because}")
+
+    def cell_starts(self, cell: Cell, running: int) -> None:
+        self._cell = f"{cell.profile.name}, repetition {cell.repetition}"
+        self.note(self._cell)
+
+    def step(self, name: str) -> None:
+        self.note(f"{self._cell}: {name}")
+
+    def cell_ends(self, record: CellRecord, remaining_s: tuple[float, float]) -> None:
+        self._ended += 1
+        what = f"[{self._ended}] {record.profile}, repetition {record.repetition}: "
+        if record.status == "failed":
+            self.say(f"{what}FAILED: {record.because}")
+        else:
+            self.say(f"{what}{human_seconds(record.duration_s)}; remaining: {_span(remaining_s)}")
+
+    def gives_up(self, profile: str, because: str) -> None:
+        self.say(f"{profile} is not tried again: {because}")
+
+    def ends(self, folder: Path, stopped_because: str) -> None:
+        self.say(f"stopped: {stopped_because}")
+
+
+class LiveProgress(Progress):
+    """A spinner that says which step runs, below the lines that stay."""
+
+    def __init__(self, file: TextIO) -> None:
+        super().__init__(file)
+        self._console = Console(file=file, highlight=False)
+        self._status: Status | None = None
+
+    def say(self, line: str) -> None:
+        self._console.print(Text(plain(line)))
+
+    def note(self, line: str) -> None:
+        if self._status is None:
+            self._status = self._console.status("")
+            self._status.start()
+        self._status.update(Text(plain(line)))
+
+    def close(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+
+def _span(seconds: tuple[float, float]) -> str:
+    low, high = seconds
+    if high <= 0:
+        return "nothing"
+    return f"at most {human_seconds(high)}" if low <= 0 else f"{human_seconds(low)} to {human_seconds(high)}"

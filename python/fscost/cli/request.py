@@ -1,0 +1,148 @@
+"""What `fscost compare` was asked, as JSON keeps it: a resumed run asks the same again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from fscost import profile, workload
+from fscost.cli.output.units import parse_size_bytes
+from fscost.errors import InputError
+from fscost.profile.model import Profile
+from fscost.run import RunSpec, StoppingRule
+from fscost.workload.model import Workload
+
+DEFAULT_PROFILES = ("ext4", "ext4 -o noatime", "ext4 -O ^has_journal", "xfs", "btrfs")
+DEFAULT_WORKLOAD = "small-files"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One field for each option that says what is measured or how long. The field's name is the option's."""
+
+    on: tuple[str, ...] = ()
+    baseline: str | None = None
+    workload: str | None = None
+    command: tuple[str, ...] = ()
+    prepare: tuple[str, ...] = ()
+    scale: float | None = None
+    source: str | None = None
+    set: tuple[str, ...] = ()
+    seed: int = 0
+    size: str | None = None
+    min_repetitions: int = StoppingRule.min_repetitions
+    max_repetitions: int = StoppingRule.max_repetitions
+    max_minutes: float = StoppingRule.max_minutes
+    metric: str = StoppingRule.metric
+    precision: float = StoppingRule.precision
+    settle: str | None = None
+    drop_caches: bool = False
+    probe: int | None = None
+    keep: str = "one"
+    device: str | None = None
+    logical_block_size: int | None = None
+    physical_block_size: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As the manifest keeps it."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+
+STOPPING = ("min_repetitions", "max_repetitions", "max_minutes", "metric", "precision")
+"""May differ when a run is resumed: they say how many cells there are, not what a cell is."""
+
+
+def resumed(stored: Mapping[str, Any], asked: Request, given: Sequence[str], folder: Path) -> Request:
+    """The first part's request, with the stopping rule of `asked` where it was `given`. Anything else given must be as it was."""
+    known = get_type_hints(Request)
+    if set(stored) != set(known):
+        raise InputError(f"{folder} was not made by `fscost compare`, or by another version of it", "resume it with what made it")
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
+    for name, value in values.items():
+        if not _fits(value, known[name]):
+            raise InputError(f"{folder}: its manifest's request.{name} is damaged: {value!r}", "start a new run")
+    before = Request(**values)
+    for name in given:
+        if name in STOPPING:
+            before = replace(before, **{name: getattr(asked, name)})
+        elif name in known and getattr(before, name) != getattr(asked, name):
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(
+                f"{folder} was run with {option} {getattr(before, name)!r}, not {getattr(asked, name)!r}",
+                "leave the option out, or start a new run",
+            )
+    return before
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if get_origin(kind) is tuple:
+        return isinstance(value, tuple) and all(isinstance(entry, str) for entry in value)
+    allowed = get_args(kind) or (kind,)
+    return type(value) in allowed or (type(value) is int and float in allowed)
+
+
+def to_spec(request: Request, folder: Path, *, resume: bool, command_line: Sequence[str], device_bytes: int | None = None) -> RunSpec:
+    """Everything resolved; InputError for what cannot be."""
+    chosen = _workload(request)
+    profiles = tuple(_sectors(profile.resolve(text), request) for text in request.on or DEFAULT_PROFILES)
+    return RunSpec(
+        profiles=profiles,
+        workload=chosen,
+        folder=folder,
+        seed=request.seed,
+        baseline="" if request.baseline is None else profile.resolve(request.baseline).name,
+        stopping=StoppingRule(**{name: getattr(request, name) for name in STOPPING}),
+        disk_size_bytes=device_bytes or (0 if request.size is None else parse_size_bytes(request.size)),
+        settle=request.settle,
+        drop_caches=request.drop_caches,
+        probe_interval_ms=request.probe,
+        keep=request.keep,
+        device=None if request.device is None else Path(request.device).resolve(),
+        resume=resume,
+        command_line=tuple(command_line),
+        request=request.to_json(),
+    )
+
+
+def _workload(request: Request) -> Workload:
+    if request.command:
+        for option, value in (("--workload", request.workload), ("--source", request.source), ("--set", request.set), ("--scale", request.scale)):
+            if value:
+                raise InputError(f"{option} goes with a built-in workload, not with a command after --", "leave one of the two out")
+        return workload.command(list(request.command), prepare=list(request.prepare))
+    if request.prepare:
+        raise InputError("--prepare goes with a command after --", "built-in workloads prepare themselves")
+    return workload.resolve(
+        request.workload or DEFAULT_WORKLOAD,
+        scale=request.scale,
+        seed=request.seed,
+        source=None if request.source is None else Path(request.source),
+        options=_options(request.set),
+    )
+
+
+def _options(texts: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals or key in found:
+            raise InputError(f"--set {text!r} is no option of its own", "write --set KEY=VALUE, each key once")
+        found[key] = value
+    return found
+
+
+def _sectors(found: Profile, request: Request) -> Profile:
+    logical, physical = request.logical_block_size, request.physical_block_size
+    if logical is None and physical is None:
+        return found
+    for option, value in (("--logical-block-size", logical), ("--physical-block-size", physical)):
+        if value is not None and value not in (512, 1024, 2048, 4096):
+            raise InputError(f"{option} {value} is no sector size", "512, 1024, 2048 or 4096")
+    disks = []
+    for disk in found.disks:
+        logical_bytes = logical or disk.logical_block_bytes
+        physical_bytes = physical or max(disk.physical_block_bytes, logical_bytes)
+        if physical_bytes < logical_bytes:
+            raise InputError(f"--physical-block-size {physical_bytes} is below the logical {logical_bytes}", "make it as large, or larger")
+        disks.append(replace(disk, logical_block_bytes=logical_bytes, physical_block_bytes=physical_bytes))
+    return replace(found, disks=tuple(disks))

@@ -1,0 +1,21 @@
+"""`fscost show`: the tables of a run that is over, again, or in another form."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fscost.cli.output import Outputs
+from fscost.results import load
+
+
+def show(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder that `fscost compare` made.")],
+    json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, in place of the table.")] = False,
+    csv: Annotated[str | None, typer.Option(metavar="FILE", help="The rows as CSV; - for standard output.")] = None,
+    markdown: Annotated[str | None, typer.Option(metavar="FILE", help="The tables as Markdown; - for standard output.")] = None,
+) -> None:
+    """Print the tables of a finished run again, in any form."""
+    outputs = Outputs(json, csv, markdown)
+    outputs.check()
+    outputs.emit(load(run))

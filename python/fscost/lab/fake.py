@@ -1,0 +1,121 @@
+"""A lab that runs nothing: deterministic numbers with noise, and failures on request. For tests of everything else."""
+
+import math
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fscost.errors import InputError
+from fscost.lab.base import CellResult, LabOptions, Sample
+from fscost.matrix import Cell
+
+_TYPE_FACTOR = {"ext4": 1.0, "xfs": 0.9, "btrfs": 1.6, "ext2": 0.8, "ext3": 1.1}
+
+
+@dataclass
+class FakeLab:
+    """`skip`: profile → because. `fail`: profile, or cell id → (kind, message). `stop_at`: order of a cell → the exception raised in its middle."""
+
+    skip: Mapping[str, str] = field(default_factory=dict)
+    fail: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    stop_at: Mapping[int, BaseException] = field(default_factory=dict)
+    noise: float = 0.005
+    delay_s: float = 0.0
+    kernel: str = "6.1.0-fake"
+    name: str = "fake"
+    ran: list[str] = field(default_factory=list)
+    """Ids of the cells that were begun, in order."""
+
+    @staticmethod
+    def from_text(text: str) -> "FakeLab":
+        """`delay_s=0.1,noise=0.01,skip=xfs,fail=btrfs`: what `--lab fake:TEXT` takes."""
+        lab = FakeLab()
+        skip, fail = {}, {}
+        for part in filter(None, text.split(",")):
+            key, _, value = part.partition("=")
+            if key == "skip":
+                skip[value] = f"{value} is not in this kernel"
+            elif key == "fail":
+                fail[value] = ("workload", "the command ended with status 1\nls: cannot access 'nowhere'")
+            elif key == "fail_mkfs":
+                fail[value] = ("mkfs", "mkfs refused: invalid option")
+            elif key in ("delay_s", "noise"):
+                setattr(lab, key, float(value))
+            else:
+                raise InputError(f"the fake lab knows no {key!r}", "delay_s, noise, skip, fail or fail_mkfs")
+        lab.skip, lab.fail = skip, fail
+        return lab
+
+    def check(self) -> None:
+        """A fake lab runs anywhere."""
+
+    def why_not(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
+        """What `skip` says."""
+        return self.skip.get(cell.profile.name)
+
+    def commands(self, cell: Cell, options: LabOptions) -> list[str]:
+        """Looks like the native lab's."""
+        mkfs = " ".join([f"mkfs.{cell.profile.type}", *cell.profile.mkfs_flags, "{disk.main}"])
+        mount = f"mount -t {cell.profile.type} -o {cell.profile.mount_options or 'defaults'} {{disk.main}} {{dir}}"
+        return [mkfs, mount, *(step.shell for step in cell.workload.steps), "umount {dir}"]
+
+    def environment(self) -> dict[str, Any]:
+        """Nothing of the real host, so that golden files stay golden."""
+        return {"kernel": {"release": self.kernel}, "disk_server": "fake disk", "recordings_on": {"type": "tmpfs"}}
+
+    def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
+        """Numbers that depend on the profile and the cell's seed alone."""
+        self.ran.append(cell.id)
+        output = options.cell_dir / "output.log"
+        output.write_text(f"=== {cell.id}\n")
+        recording = options.cell_dir / "recording.fsc"
+        recording.write_bytes(b"fake")
+        for name in ("mkfs", "mount", *(step.name for step in cell.workload.steps)):
+            on_step(name)
+            time.sleep(self.delay_s)
+        if cell.order in self.stop_at:
+            raise self.stop_at[cell.order]
+        failure = self.fail.get(cell.profile.name) or self.fail.get(cell.id)
+        if failure is not None:
+            return CellResult(cell, "failed", failure[1], output=output, recording=recording, kind=failure[0])
+        if not options.keep_recording:
+            recording.unlink()
+        samples = self._samples(cell)
+        facts = {"mounted": {"type": cell.profile.type, "options": cell.profile.mount_options or "relatime"}}
+        return CellResult(cell, "done", samples=samples, facts=facts, recording=recording if options.keep_recording else None, output=output)
+
+    def _samples(self, cell: Cell) -> list[Sample]:
+        profile = cell.profile
+        work = random.Random(f"{cell.seed}")
+        rng = random.Random(f"{cell.seed}/{profile.name}")
+        factor = _TYPE_FACTOR.get(profile.type, 1.0)
+        if "^has_journal" in profile.mkfs_flags:
+            factor *= 0.8
+        shared = math.exp(work.gauss(0, self.noise))
+        samples: list[Sample] = []
+        steps = [("mkfs", False, 0.2), ("mount", False, 0.01)]
+        steps += [(step.name, step.measured, 1.0 + index) for index, step in enumerate(cell.workload.steps)]
+        for phase, measured, size in steps:
+            noisy = shared * math.exp(rng.gauss(0, self.noise))
+            written = round(factor * size * noisy * (8 << 20) / 4096) * 4096
+            program = 0 if phase in ("mkfs", "mount") else round(size * shared * (6 << 20))
+            wall = size * math.exp(rng.gauss(0, 10 * self.noise)) / factor
+            numbers = {
+                "device_write_bytes": ("bytes", written),
+                "device_read_bytes": ("bytes", written // 10),
+                "device_write_requests": ("count", written // 65536),
+                "device_flushes": ("count", 0 if "^has_journal" in profile.mkfs_flags else round(3 * size) + 1),
+                "program_write_bytes": ("bytes", program),
+                "wall_s": ("s", wall),
+                "cpu_s": ("s", wall / 2),
+                "space_used_bytes": ("bytes", round(factor * size * (10 << 20))),
+            }
+            for metric, (unit, value) in numbers.items():
+                samples.append(Sample(phase, measured, "", metric, unit, float(value)))
+                if metric.startswith("device_"):
+                    samples.append(Sample(phase, measured, "main", metric, unit, float(value)))
+            if program:
+                samples.append(Sample(phase, measured, "", "write_amplification", "ratio", written / program))
+        return samples

@@ -1,0 +1,27 @@
+"""Samples and manifest of a run on disk, and read back."""
+
+from fscost.results.load import MANIFEST, SAMPLES, RunResults, load
+from fscost.results.manifest import CellRecord, Manifest, Skipped
+from fscost.results.metrics import METRICS, Combine, Metric
+from fscost.results.store import RunStore, replace
+from fscost.results.table import SCHEMA, TOTAL, SampleRow, to_table, with_totals
+
+__all__ = [
+    "MANIFEST",
+    "METRICS",
+    "SAMPLES",
+    "SCHEMA",
+    "TOTAL",
+    "CellRecord",
+    "Combine",
+    "Manifest",
+    "Metric",
+    "RunResults",
+    "RunStore",
+    "SampleRow",
+    "Skipped",
+    "load",
+    "replace",
+    "to_table",
+    "with_totals",
+]

@@ -1,0 +1,107 @@
+"""Reading JSON that may be anything: each field checked, each complaint names the file and the field."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from fscost.errors import InputError
+
+REMEDY = "the file was changed or damaged: run the comparison again, or restore the file from a copy"
+
+
+class Fields:
+    """A JSON object from `file`; `where` is its place in it."""
+
+    def __init__(self, file: Path, value: Any, where: str = "") -> None:
+        self.file = file
+        self._where = where
+        if not isinstance(value, dict):
+            raise InputError(f"{file}: {where or 'its content'} is no JSON object", REMEDY)
+        self._value = value
+
+    def wrong(self, name: str, what: str, remedy: str = REMEDY) -> InputError:
+        """The error for a field."""
+        return InputError(f"{self.file}: {self._path(name)} {what}", remedy)
+
+    def plain(self) -> dict[str, Any]:
+        """The object itself."""
+        return self._value
+
+    def text(self, name: str) -> str:
+        """A string."""
+        value = self._get(name)
+        if not isinstance(value, str):
+            raise self.wrong(name, f"is {_kind(value)}, not a string")
+        return value
+
+    def integer(self, name: str) -> int:
+        """A whole number that fits 64 bits."""
+        value = self._get(name)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.wrong(name, f"is {_kind(value)}, not a whole number")
+        if not -(1 << 63) <= value < 1 << 63:
+            raise self.wrong(name, "does not fit 64 bits")
+        return value
+
+    def number(self, name: str) -> float:
+        """A finite number."""
+        value = self._get(name)
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise self.wrong(name, f"is {_kind(value)}, not a number")
+        if not math.isfinite(value):
+            raise self.wrong(name, f"is {value}, not a finite number")
+        return float(value)
+
+    def object(self, name: str) -> dict[str, Any]:
+        """A JSON object, its fields not looked at."""
+        value = self._get(name)
+        if not isinstance(value, dict):
+            raise self.wrong(name, f"is {_kind(value)}, not an object")
+        return value
+
+    def objects(self, name: str) -> list["Fields"]:
+        """A list of JSON objects."""
+        return [Fields(self.file, entry, f"{self._path(name)}[{index}]") for index, entry in enumerate(self._list(name))]
+
+    def texts(self, name: str) -> list[str]:
+        """A list of strings."""
+        values = self._list(name)
+        for index, value in enumerate(values):
+            if not isinstance(value, str):
+                raise self.wrong(f"{name}[{index}]", f"is {_kind(value)}, not a string")
+        return values
+
+    def one_of(self, name: str, allowed: Sequence[str]) -> str:
+        """One of a few words."""
+        value = self.text(name)
+        if value not in allowed:
+            raise self.wrong(name, f"is {value!r}, none of {', '.join(allowed)}")
+        return value
+
+    def inside(self, name: str) -> str:
+        """A path that stays inside the run's folder; may be empty."""
+        value = self.text(name)
+        path = PurePosixPath(value)
+        if path.is_absolute() or ".." in path.parts or "\0" in value:
+            raise self.wrong(name, f"is {value!r}, which leads out of the run's folder")
+        return value
+
+    def _list(self, name: str) -> list[Any]:
+        value = self._get(name)
+        if not isinstance(value, list):
+            raise self.wrong(name, f"is {_kind(value)}, not a list")
+        return value
+
+    def _get(self, name: str) -> Any:
+        if name not in self._value:
+            raise self.wrong(name, "is missing")
+        return self._value[name]
+
+    def _path(self, name: str) -> str:
+        return f"{self._where}.{name}" if self._where else name
+
+
+def _kind(value: Any) -> str:
+    names = {type(None): "null", bool: "true or false", str: "a string", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return names.get(type(value), "something else")

@@ -1,0 +1,83 @@
+"""Every number that fscost measures: its unit, how phases add up to the total, what it means."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Combine(StrEnum):
+    """How the values of a cell's measured phases become the value of `total`."""
+
+    SUM = "sum"
+    LAST = "last"
+    MAX = "max"
+    RATIO = "ratio"
+    ONLY = "only"
+    """No total can be computed from the phases' values; one measured phase alone is its own total."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """`numerator` and `denominator` name the sums that a RATIO's total is computed from."""
+
+    name: str
+    unit: str
+    combine: Combine
+    meaning: str
+    lower_is_better: bool = True
+    numerator: str = ""
+    denominator: str = ""
+
+    @property
+    def additive(self) -> bool:
+        """Whether values of phases, and of disks, add up."""
+        return self.combine is Combine.SUM
+
+
+def _bytes(name: str, meaning: str) -> Metric:
+    return Metric(name, "bytes", Combine.SUM, meaning)
+
+
+def _count(name: str, meaning: str, *, lower_is_better: bool = True) -> Metric:
+    return Metric(name, "count", Combine.SUM, meaning, lower_is_better)
+
+
+def _seconds(name: str, meaning: str, combine: Combine = Combine.SUM) -> Metric:
+    return Metric(name, "s", combine, meaning)
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        _bytes("device_write_bytes", "written to the disk, zeroes included"),
+        _bytes("device_read_bytes", "read from the disk"),
+        _bytes("device_discard_bytes", "told to the disk as no longer needed (TRIM)"),
+        _count("device_write_requests", "write requests to the disk"),
+        _count("device_read_requests", "read requests to the disk"),
+        _count("device_discards", "discard requests to the disk"),
+        _count("device_flushes", "cache flushes sent to the disk"),
+        _bytes("program_write_bytes", "handed to the kernel by the commands"),
+        _bytes("program_read_bytes", "handed to the commands by the kernel"),
+        Metric(
+            "write_amplification",
+            "ratio",
+            Combine.RATIO,
+            "device_write_bytes ÷ program_write_bytes",
+            numerator="device_write_bytes",
+            denominator="program_write_bytes",
+        ),
+        _seconds("wall_s", "from a phase's begin until it is settled"),
+        _seconds("command_s", "the part of wall_s in the command"),
+        _seconds("settle_s", "the part of wall_s in sync or unmount"),
+        _seconds("cpu_s", "CPU of the commands and the kernel's threads, without the disk server"),
+        _seconds("cpu_user_s", "CPU of the commands in user mode"),
+        _seconds("cpu_system_s", "CPU of the commands in the kernel"),
+        _seconds("cpu_kernel_threads_s", "CPU of the kernel's own threads"),
+        _seconds("cpu_disk_server_s", "CPU of the disk server: the price of recording, not of the file system"),
+        Metric("space_used_bytes", "bytes", Combine.LAST, "used on the file system at the end of the phase"),
+        Metric("metadata_used_bytes", "bytes", Combine.LAST, "used by metadata at the end of the phase (btrfs)"),
+        _seconds("pause_s_p99", "99th percentile of the probe's pauses (making and removing a directory)", Combine.ONLY),
+        _seconds("pause_s_max", "the probe's longest pause", Combine.MAX),
+        _count("probe_operations", "directories made and removed by the probe", lower_is_better=False),
+    )
+}
+"""By name. A new metric (`<structure>_write_bytes`) needs an entry here and nothing else."""

@@ -1,0 +1,82 @@
+"""A run's folder while the run goes on: rewritten whole after every cell, so that a SIGKILL leaves the state after one cell or the next."""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
+
+import pyarrow.parquet as pq
+
+from fscost.errors import HostError
+from fscost.results.load import MANIFEST, SAMPLES, RunResults, load
+from fscost.results.manifest import CellRecord, Manifest
+from fscost.results.table import SampleRow, to_table
+
+
+class RunStore:
+    """The one writer of a run's folder."""
+
+    def __init__(self, folder: Path, manifest: Manifest, rows: Sequence[SampleRow] = ()) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self._rows = list(rows)
+
+    @staticmethod
+    def create(folder: Path, manifest: Manifest) -> "RunStore":
+        """A new folder, or an empty one that is there already."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise HostError(f"{folder} cannot be made: {error.strerror}", "name another folder with --out") from error
+        store = RunStore(folder, manifest)
+        store.save()
+        return store
+
+    @staticmethod
+    def reopen(folder: Path) -> "RunStore":
+        """A folder that an earlier run left."""
+        earlier = load(folder)
+        for leftover in folder.glob(".*.part"):
+            leftover.unlink()
+        return RunStore(folder, earlier.manifest, [SampleRow(**row) for row in earlier.samples.to_pylist()])
+
+    @property
+    def results(self) -> RunResults:
+        """What is known so far."""
+        return RunResults(self.folder, self.manifest, to_table(self._rows))
+
+    def add(self, record: CellRecord, rows: Sequence[SampleRow]) -> None:
+        """A cell has ended."""
+        self.manifest.cells.append(record)
+        self._rows.extend(rows)
+        self.save()
+
+    def save(self) -> None:
+        """Samples first: a manifest never names a cell whose samples are not on disk (`load` ignores samples that it does not name)."""
+        table = to_table(self._rows)
+        text = json.dumps(self.manifest.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
+        # What argv brought that is no UTF-8 (a lone surrogate, in Python) becomes JSON's own escape for it.
+        content = text.encode("utf-8", "backslashreplace") + b"\n"
+        replace(self.folder / SAMPLES, lambda file: pq.write_table(table, file, compression="zstd"))
+        replace(self.folder / MANIFEST, lambda file: file.write(content))
+
+
+def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """The file is either the old one or the new one, whole, whatever happens: temporary file beside it, fsync, rename, fsync of the folder."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        raise HostError(f"{path} cannot be written: {error.strerror or error}", "free some space there, then go on with --resume") from error
+    finally:
+        part.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

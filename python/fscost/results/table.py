@@ -1,0 +1,104 @@
+"""The table of samples: one row for each cell × phase × disk × metric."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import pyarrow as pa
+
+from fscost.results.metrics import METRICS, Combine, Metric
+
+TOTAL = "total"
+"""The phase that stands for all measured phases together; no workload may call a step so."""
+
+SCHEMA = pa.schema(
+    [
+        pa.field("cell", pa.string(), nullable=False),
+        pa.field("profile", pa.string(), nullable=False),
+        pa.field("repetition", pa.int64(), nullable=False),
+        pa.field("seed", pa.int64(), nullable=False),
+        pa.field("order", pa.int64(), nullable=False),
+        pa.field("phase", pa.string(), nullable=False),
+        pa.field("measured", pa.bool_(), nullable=False),
+        pa.field("disk", pa.string(), nullable=False),
+        pa.field("metric", pa.string(), nullable=False),
+        pa.field("unit", pa.string(), nullable=False),
+        pa.field("value", pa.float64(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class SampleRow:
+    """A row. `disk` is empty for the sum over the disks and for what has no disk."""
+
+    cell: str
+    profile: str
+    repetition: int
+    seed: int
+    order: int
+    phase: str
+    measured: bool
+    disk: str
+    metric: str
+    unit: str
+    value: float
+
+
+def to_table(rows: Iterable[SampleRow]) -> pa.Table:
+    """Rows as an Arrow table of `SCHEMA`."""
+    return pa.Table.from_pylist([asdict(row) for row in rows], schema=SCHEMA)
+
+
+def with_totals(rows: Sequence[SampleRow], metrics: Mapping[str, Metric] = METRICS) -> list[SampleRow]:
+    """The rows of one cell, with the sum over disks where it is missing, and a `total` row for each metric that has one."""
+    for row in rows:
+        known = metrics.get(row.metric)
+        if known is None or known.unit != row.unit:
+            raise ValueError(f"metric {row.metric} in {row.unit} is not registered in results/metrics.py")
+    complete = [*rows, *_sums_over_disks(rows, metrics)]
+    return [*complete, *_totals(complete, metrics)]
+
+
+def _sums_over_disks(rows: Sequence[SampleRow], metrics: Mapping[str, Metric]) -> list[SampleRow]:
+    present = {(row.phase, row.metric) for row in rows if not row.disk}
+    parts: dict[tuple[str, str], list[SampleRow]] = defaultdict(list)
+    for row in rows:
+        if row.disk and metrics[row.metric].additive and (row.phase, row.metric) not in present:
+            parts[row.phase, row.metric].append(row)
+    return [_like(found[0], phase=found[0].phase, disk="", value=sum(row.value for row in found)) for found in parts.values()]
+
+
+def _totals(rows: Sequence[SampleRow], metrics: Mapping[str, Metric]) -> list[SampleRow]:
+    phases = list(dict.fromkeys(row.phase for row in rows if row.measured))
+    series: dict[tuple[str, str], list[SampleRow]] = defaultdict(list)
+    for row in rows:
+        if row.measured:
+            series[row.metric, row.disk].append(row)
+    sums = {key: sum(row.value for row in found) for key, found in series.items()}
+    totals = []
+    for (name, disk), found in series.items():
+        metric = metrics[name]
+        if metric.combine is Combine.RATIO:
+            below = sums.get((metric.denominator, disk), 0.0)
+            value = sums.get((metric.numerator, disk), 0.0) / below if below else None
+        else:
+            value = _combined(metric.combine, found, phases)
+        if value is not None:
+            totals.append(_like(found[0], phase=TOTAL, disk=disk, value=value))
+    return totals
+
+
+def _combined(combine: Combine, found: Sequence[SampleRow], phases: Sequence[str]) -> float | None:
+    values = [row.value for row in found]
+    if combine is Combine.SUM:
+        return sum(values)
+    if combine is Combine.MAX:
+        return max(values)
+    if combine is Combine.LAST:
+        return values[-1] if found[-1].phase == phases[-1] else None
+    return values[0] if len(phases) == 1 else None
+
+
+def _like(row: SampleRow, *, phase: str, disk: str, value: float) -> SampleRow:
+    return SampleRow(row.cell, row.profile, row.repetition, row.seed, row.order, phase, row.measured, disk, row.metric, row.unit, value)

@@ -1,0 +1,21 @@
+"""Runs: cells of several profiles, repeated until the answer is narrow enough. Studies and the command line both come in here."""
+
+from fscost.run.estimate import Estimate, estimate
+from fscost.run.execute import RunOutcome, commands, execute
+from fscost.run.folder import default_folder
+from fscost.run.listener import Listener
+from fscost.run.spec import KEEP, SETTLE, RunSpec, StoppingRule
+
+__all__ = [
+    "KEEP",
+    "SETTLE",
+    "Estimate",
+    "Listener",
+    "RunOutcome",
+    "RunSpec",
+    "StoppingRule",
+    "commands",
+    "default_folder",
+    "estimate",
+    "execute",
+]

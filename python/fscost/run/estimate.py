@@ -1,0 +1,79 @@
+"""What a run will take, said before it starts; and refused when the host has not got it."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscost.errors import HostError
+from fscost.run.spec import RunSpec
+
+LEAST_MEMORY_BYTES = 512 << 20
+_LEAST_DISK_BYTES = 256 << 20
+"""For tables, logs and the recording of a workload that nobody knows the size of."""
+_CELL_OVERHEAD_S = 3.0
+_BYTES_PER_S = 150e6
+"""A guess for the first cell only; measured times replace it as soon as there are any."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """`host_bytes` is an upper bound (recordings are compressed), and None when nobody knows what the workload writes."""
+
+    cells_min: int
+    cells_max: int
+    seconds_min: float
+    seconds_max: float
+    host_bytes: int | None
+
+
+def estimate(spec: RunSpec, profiles: int) -> Estimate:
+    """For `profiles` profiles that can run here."""
+    rule = spec.stopping
+    written = spec.workload.write_bytes_estimate
+    cell_s = _CELL_OVERHEAD_S + (written or 0) / _BYTES_PER_S
+    cap_s = max(rule.max_minutes * 60, profiles * cell_s)
+    # The cell that runs has its recording on disk too, whether or not it is kept.
+    kept = {"all": profiles * rule.max_repetitions, "one": profiles + 1, "none": 1}[spec.keep]
+    return Estimate(
+        cells_min=profiles * rule.min_repetitions,
+        cells_max=profiles * rule.max_repetitions,
+        seconds_min=min(profiles * rule.min_repetitions * cell_s, cap_s),
+        seconds_max=min(profiles * rule.max_repetitions * cell_s, cap_s),
+        host_bytes=None if written is None else kept * written,
+    )
+
+
+def check_host(folder: Path, need: Estimate) -> None:
+    """Refuse what would end in a full disk or in the kernel's out-of-memory killer."""
+    existing = folder.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    free = shutil.disk_usage(existing).free
+    wanted = max(need.host_bytes or 0, _LEAST_DISK_BYTES)
+    if free < wanted:
+        raise HostError(
+            f"the run may need {_mib(wanted)} for recordings, and {existing} has {_mib(free)} free",
+            "free some space, name another folder with --out, or keep fewer recordings: --keep none",
+        )
+    available = memory_available_bytes()
+    if available is not None and available < LEAST_MEMORY_BYTES:
+        raise HostError(
+            f"only {_mib(available)} of memory is available; below {_mib(LEAST_MEMORY_BYTES)} a cell measures the host's swapping",
+            "end other programs first",
+        )
+    if not os.access(existing, os.W_OK):
+        raise HostError(f"{existing} cannot be written to", "name another folder with --out")
+
+
+def memory_available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
+    """MemAvailable of proc_meminfo(5)."""
+    try:
+        lines = meminfo.read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes / (1 << 20):,.0f} MiB"

@@ -1,0 +1,196 @@
+"""The loop: repetitions of cells, interleaved, until the answer is narrow enough."""
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from fscost import matrix
+from fscost.errors import FscostError, HostError
+from fscost.lab.base import Lab, LabOptions
+from fscost.matrix import Cell
+from fscost.results import CellRecord, RunResults, RunStore, Skipped
+from fscost.run import folder as run_folder
+from fscost.run.estimate import check_host, estimate
+from fscost.run.listener import Listener
+from fscost.run.lock import HOST, exclusive
+from fscost.run.record import RUN_ENDING_KINDS, record, why_give_up
+from fscost.run.spec import RunSpec
+from fscost.run.stopping import remaining_s, why_stop
+from fscost.workload import inputs
+from fscost.workload.model import Workload
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What a run came to. `results.folder` is gone when nothing was finished before an interruption."""
+
+    results: RunResults
+    interrupted: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """0 all well; 1 some cell failed; 2 nothing was measured; 130 interrupted."""
+        if self.interrupted:
+            return 130
+        if not self.results.manifest.done:
+            return 2
+        return 1 if self.results.manifest.failed else 0
+
+
+def execute(spec: RunSpec, lab: Lab, listener: Listener | None = None, lock: str = HOST) -> RunOutcome:
+    """Run `spec` in `lab`, alone on this machine. Finished cells are on disk after each cell, whatever happens then."""
+    with exclusive(lock):
+        return _Run(spec, lab, listener or Listener()).execute()
+
+
+def commands(spec: RunSpec, lab: Lab) -> dict[str, list[str]]:
+    """For each profile every command that its first cell would run; nothing is run."""
+    return {cell.profile.name: lab.commands(cell, _options(spec, cell, keep=False)) for cell in _first_cells(spec)}
+
+
+def _first_cells(spec: RunSpec) -> list[Cell]:
+    """Of the first repetition, in the order in which people named the profiles."""
+    cells = {cell.profile.name: cell for cell in next(matrix.repetitions(spec.profiles, spec.workload, spec.seed))}
+    return [cells[profile.name] for profile in spec.profiles]
+
+
+def _options(spec: RunSpec, cell: Cell, keep: bool) -> LabOptions:
+    return LabOptions(
+        cell_dir=spec.folder.absolute() / run_folder.CELLS / cell.id,
+        disk_size_bytes=spec.disk_size_bytes,
+        settle=spec.settle,
+        drop_caches=spec.drop_caches,
+        probe_interval_ms=spec.probe_interval_ms,
+        keep_recording=keep,
+        device=spec.device,
+    )
+
+
+class _Run:
+    """One call of `execute`."""
+
+    def __init__(self, spec: RunSpec, lab: Lab, listener: Listener) -> None:
+        self.spec = spec
+        self.lab = lab
+        self.listener = listener
+
+    def execute(self) -> RunOutcome:
+        spec = self.spec
+        self.lab.check()
+        existed = spec.folder.exists()
+        earlier = run_folder.reopen(spec, self.lab) if spec.resume else None
+        skipped = self._skipped() if earlier is None else earlier.manifest.skipped
+        for entry in skipped:
+            self.listener.skips(entry.profile, entry.because)
+        if len(skipped) == len(spec.profiles):
+            reasons = "; ".join(dict.fromkeys(entry.because for entry in skipped))
+            raise HostError(f"no profile can run here: {reasons}", "`fscost doctor` looks at everything")
+        need = estimate(spec, len(spec.profiles) - len(skipped))
+        check_host(spec.folder, need)
+        store = run_folder.create(spec, self.lab, skipped) if earlier is None else earlier
+        self.listener.starts(spec, need, len(store.manifest.cells))
+        try:
+            return self._to_the_end(store)
+        finally:
+            if not store.manifest.cells:
+                run_folder.discard(spec.folder, existed)
+
+    def _skipped(self) -> list[Skipped]:
+        """Asked once for each profile, before anything is made."""
+        run_folder.refuse_used(self.spec.folder)
+        found = []
+        for cell in _first_cells(self.spec):
+            because = self._why_not(cell)
+            if because is not None:
+                found.append(Skipped(cell.id, cell.profile.name, because))
+        return found
+
+    def _why_not(self, cell: Cell) -> str | None:
+        only = self.spec.workload.only_types
+        if only and cell.profile.type not in only:
+            return f"workload {self.spec.workload.name} runs only on {', '.join(only)}"
+        return self.lab.why_not(cell, self.spec.disk_size_bytes)
+
+    def _to_the_end(self, store: RunStore) -> RunOutcome:
+        """The cells, and an end that is written down however it comes."""
+        try:
+            because = self._repeat(store)
+        except KeyboardInterrupt:
+            self._end(store, "interrupted", "interrupted by Ctrl-C")
+            return RunOutcome(store.results, interrupted=True)
+        except FscostError as error:
+            if store.manifest.done:
+                with suppress(HostError):  # the full disk that ended the run may refuse this too
+                    self._end(store, "stopped", error.what)
+                error = type(error)(error.what, f"{error.remedy or 'then'}; finished cells are kept, go on with --resume {self.spec.folder}")
+            raise error
+        self._end(store, "finished", because)
+        return RunOutcome(store.results)
+
+    def _end(self, store: RunStore, state: str, because: str) -> None:
+        run_folder.remove_unfinished(store)
+        store.manifest.state = state
+        store.manifest.stopped_because = because
+        store.save()
+        self.listener.ends(self.spec.folder, because)
+
+    def _repeat(self, store: RunStore) -> str:
+        spec = self.spec
+        workload = self._with_input(store)
+        finished = {kept.cell for kept in store.manifest.cells}
+        for repetition, cells in enumerate(matrix.repetitions(spec.profiles, workload, spec.seed)):
+            running = self._running(store)
+            # An interrupted repetition is completed first: the first part had decided to begin it.
+            if not any(cell.id in finished for cell in cells):
+                because = why_stop(spec.stopping, store.results, running, repetition)
+                if because is not None:
+                    return because
+            todo = [cell for cell in cells if cell.profile.name in running and cell.id not in finished]
+            for index, cell in enumerate(todo):
+                self._cell(store, cell, running, len(todo) - index - 1)
+            if not store.manifest.done:
+                return "no profile came through its first repetition"
+        raise AssertionError("repetitions never end")
+
+    def _running(self, store: RunStore) -> list[str]:
+        """The profiles that are neither skipped nor given up."""
+        out = {entry.profile for entry in store.manifest.skipped}
+        names = [profile.name for profile in self.spec.profiles if profile.name not in out]
+        return [name for name in names if why_give_up(_failures(store, name)) is None]
+
+    def _cell(self, store: RunStore, cell: Cell, running: list[str], cells_left: int) -> None:
+        self.listener.cell_starts(cell, len(running))
+        keep = {"all": True, "none": False, "one": not any(kept.profile == cell.profile.name for kept in store.manifest.done)}[self.spec.keep]
+        options = _options(self.spec, cell, keep)
+        options.cell_dir.mkdir(parents=True, exist_ok=True)
+        begin = time.monotonic()
+        result = self.lab.run(cell, options, self.listener.step)
+        if result.status == "skipped":
+            self._skip(store, cell, result.because)
+            return
+        kept, rows = record(result, self.spec.folder, time.monotonic() - begin)
+        store.manifest.elapsed_s = round(store.manifest.elapsed_s + kept.duration_s, 3)
+        store.add(kept, rows)
+        self.listener.cell_ends(kept, remaining_s(self.spec.stopping, store.results, running, cell.repetition, cells_left))
+        if kept.status == "failed":
+            if kept.kind in RUN_ENDING_KINDS:
+                raise HostError(kept.because, "free some space, or keep fewer recordings: --keep none")
+            because = why_give_up(_failures(store, kept.profile))
+            if because is not None:
+                self.listener.gives_up(kept.profile, because)
+
+    def _skip(self, store: RunStore, cell: Cell, because: str) -> None:
+        """The lab found out late that the profile cannot run here."""
+        run_folder.remove_unfinished(store)
+        store.manifest.skipped.append(Skipped(cell.id, cell.profile.name, because))
+        store.save()
+        self.listener.skips(cell.profile.name, because)
+
+    def _with_input(self, store: RunStore) -> Workload:
+        """What the workload reads is made once, outside of every measurement."""
+        workload = self.spec.workload
+        return replace(workload, input=inputs.prepare(workload, store.folder / run_folder.INPUTS, self.listener.prepares))
+
+
+def _failures(store: RunStore, profile: str) -> list[CellRecord]:
+    return [kept for kept in store.manifest.failed if kept.profile == profile]

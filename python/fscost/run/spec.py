@@ -1,0 +1,140 @@
+"""What a run is asked to do."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fscost.errors import InputError
+from fscost.profile.model import Profile
+from fscost.results import METRICS, TOTAL, Combine
+from fscost.workload.model import Workload
+
+DEFAULT_DISK_BYTES = 4 << 30
+SMALLEST_DISK_BYTES = 16 << 20
+LARGEST_DISK_BYTES = 1 << 40
+KEEP = ("all", "one", "none")
+SETTLE = ("sync", "remount", "none")
+_RESERVED_PHASES = ("mkfs", "mount", TOTAL)
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """When there are repetitions enough: at least `min_repetitions`, then until the interval of `metric` is within ± `precision` for every profile's total,
+    at most `max_repetitions` and `max_minutes` (the first repetition is always completed: without it there is nothing to compare)."""
+
+    min_repetitions: int = 3
+    max_repetitions: int = 10
+    max_minutes: float = 15.0
+    metric: str = "device_write_bytes"
+    precision: float = 0.02
+
+    def __post_init__(self) -> None:
+        if self.min_repetitions < 1 or self.max_repetitions < self.min_repetitions:
+            raise InputError(
+                f"{self.min_repetitions} to {self.max_repetitions} repetitions is no range",
+                "--min-repetitions is at least 1, and --max-repetitions at least as many",
+            )
+        if not self.max_minutes > 0:
+            raise InputError(f"--max-minutes {self.max_minutes:g} leaves no time", "give more than 0")
+        if not 0 < self.precision < 1:
+            raise InputError(f"--precision {self.precision:g} is out of range", "give a fraction: 0.02 is ± 2 %")
+        if self.metric not in METRICS or METRICS[self.metric].combine is Combine.ONLY:
+            usable = ", ".join(name for name, metric in METRICS.items() if metric.combine is not Combine.ONLY)
+            raise InputError(f"--metric {self.metric!r} is none that has a total", f"one of: {usable}")
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """A run. `folder` is where its results go; `request` is the asker's own note, kept in the manifest (see `results.Manifest`)."""
+
+    profiles: tuple[Profile, ...]
+    workload: Workload
+    folder: Path
+    seed: int = 0
+    baseline: str = ""  # the first profile, unless another is named
+    stopping: StoppingRule = field(default_factory=StoppingRule)
+    disk_size_bytes: int = 0  # 0: large enough for the workload
+    settle: str | None = None  # None: as each step says
+    drop_caches: bool = False
+    probe_interval_ms: int | None = None
+    keep: str = "one"
+    device: Path | None = None
+    resume: bool = False
+    name: str = ""
+    command_line: tuple[str, ...] = ()
+    request: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_profiles(self)
+        _check_workload(self.workload)
+        if not self.baseline:
+            object.__setattr__(self, "baseline", self.profiles[0].name)
+        if not self.disk_size_bytes:
+            object.__setattr__(self, "disk_size_bytes", max(DEFAULT_DISK_BYTES, self.workload.disk_bytes))
+        _check_options(self)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What every cell is run with; part of what a resumed run must have in common with its first part."""
+        return {
+            "disk_size_bytes": self.disk_size_bytes,
+            "settle": self.settle,
+            "drop_caches": self.drop_caches,
+            "probe_interval_ms": self.probe_interval_ms,
+            "keep": self.keep,
+            "device": None if self.device is None else str(self.device),
+        }
+
+
+def plain(value: Profile | Workload | StoppingRule) -> dict[str, Any]:
+    """A dataclass as JSON holds it, so that what is asked for now compares with what a manifest says."""
+    return {name: _json(entry) for name, entry in asdict(value).items()}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _json(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json(entry) for entry in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _check_profiles(spec: RunSpec) -> None:
+    if not spec.profiles:
+        raise InputError("no profile is named", "name one with --on, for example --on ext4")
+    seen = set()
+    for profile in spec.profiles:
+        if profile.name in seen:
+            raise InputError(f"profile {profile.name!r} is named twice", "a repetition runs each profile once: leave one out")
+        seen.add(profile.name)
+        if any(not character.isprintable() for character in profile.name):
+            raise InputError(f"profile {profile.name!r} has characters that cannot be printed", "spell it without them")
+    if spec.baseline and spec.baseline not in seen:
+        raise InputError(f"the baseline {spec.baseline!r} is none of the profiles", f"one of: {', '.join(p.name for p in spec.profiles)}")
+
+
+def _check_workload(workload: Workload) -> None:
+    names = [step.name for step in workload.steps]
+    for name in names:
+        if name in _RESERVED_PHASES or names.count(name) > 1:
+            raise InputError(f"workload {workload.name!r} has a step {name!r} that is no name of its own", "rename the step")
+    if not any(step.measured for step in workload.steps):
+        raise InputError(f"workload {workload.name!r} has no measured step", "give a command after --")
+
+
+def _check_options(spec: RunSpec) -> None:
+    size = spec.disk_size_bytes
+    if spec.device is None and (not SMALLEST_DISK_BYTES <= size <= LARGEST_DISK_BYTES or size % 4096):
+        raise InputError(f"a disk of {size} bytes cannot be made", "--size takes 16M to 1T, in whole 4 KiB blocks")
+    if size < spec.workload.disk_bytes:
+        need = -(-spec.workload.disk_bytes >> 20)
+        raise InputError(
+            f"a disk of {size >> 20} MiB is too small for {spec.workload.name}: it needs {need} MiB", f"--size {need}M, or a smaller --scale"
+        )
+    if spec.keep not in KEEP:
+        raise InputError(f"--keep {spec.keep!r} is unknown", f"one of: {', '.join(KEEP)}")
+    if spec.settle is not None and spec.settle not in SETTLE:
+        raise InputError(f"--settle {spec.settle!r} is unknown", f"one of: {', '.join(SETTLE)}")
+    if spec.probe_interval_ms is not None and spec.probe_interval_ms < 1:
+        raise InputError(f"--probe {spec.probe_interval_ms} is no interval", "give milliseconds, 1 or more")

@@ -1,0 +1,62 @@
+"""Repetitions enough? And how long until then?"""
+
+from collections.abc import Sequence
+
+from fscost import stats
+from fscost.results import CellRecord, RunResults
+from fscost.run.spec import StoppingRule
+
+
+def why_stop(rule: StoppingRule, results: RunResults, running: Sequence[str], repetitions: int) -> str | None:
+    """After `repetitions` whole repetitions: the reason to stop, or None to go on. `running`: the profiles still in."""
+    if repetitions == 0:
+        return None
+    if not running:
+        return "no profile is left that can run"
+    if repetitions >= rule.max_repetitions:
+        return f"{rule.max_repetitions} repetitions, the most asked for; {_precision(rule, results, running)}"
+    # Never a part of a repetition: what has no partner in the others is lost to the ratios.
+    if results.manifest.elapsed_s + repetition_s(results.manifest.cells, running) > rule.max_minutes * 60:
+        return f"another repetition would pass {rule.max_minutes:g} minutes; {_precision(rule, results, running)}"
+    if repetitions >= rule.min_repetitions and narrow(rule, results, running):
+        return _precision(rule, results, running)
+    return None
+
+
+def narrow(rule: StoppingRule, results: RunResults, running: Sequence[str]) -> bool:
+    """Whether the interval of the rule's metric is within its precision for each profile's total."""
+    widest = _widest(rule, results, running)
+    return widest is not None and widest <= rule.precision
+
+
+def repetition_s(cells: Sequence[CellRecord], running: Sequence[str]) -> float:
+    """What one repetition takes, from the cells so far."""
+    known = {profile: [cell.duration_s for cell in cells if cell.profile == profile] for profile in running}
+    means = [sum(found) / len(found) for found in known.values() if found]
+    return sum(means) / len(means) * len(running) if means else 0.0
+
+
+def remaining_s(rule: StoppingRule, results: RunResults, running: Sequence[str], repetition: int, cells_left: int) -> tuple[float, float]:
+    """Until the earliest end and until the latest, in the middle of `repetition` with `cells_left` of it to go."""
+    whole = repetition_s(results.manifest.cells, running)
+    here = whole * cells_left / len(running) if running else 0.0
+    earliest = here + max(0, rule.min_repetitions - repetition - 1) * whole
+    latest = here + max(0, rule.max_repetitions - repetition - 1) * whole
+    cap = max(here, rule.max_minutes * 60 - results.manifest.elapsed_s)
+    return min(earliest, cap), min(latest, cap)
+
+
+def _widest(rule: StoppingRule, results: RunResults, running: Sequence[str]) -> float | None:
+    """None when some profile has no interval yet."""
+    found = stats.half_widths(results.samples, rule.metric)
+    widths = [found[profile].relative_half_width if profile in found else None for profile in running]
+    known = [width for width in widths if width is not None]
+    return max(known) if known and len(known) == len(widths) else None
+
+
+def _precision(rule: StoppingRule, results: RunResults, running: Sequence[str]) -> str:
+    widest = _widest(rule, results, running)
+    if widest is None:
+        return f"{rule.metric} has no interval"
+    word = "within" if widest <= rule.precision else "not within"
+    return f"{rule.metric} is known to ± {widest:.1%}, {word} the ± {rule.precision:.1%} asked for"

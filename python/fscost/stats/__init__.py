@@ -1,0 +1,21 @@
+"""Statistics of few repetitions: tables in, tables out. Method, reference and limits: `interval.py`."""
+
+from fscost.stats.interval import CONFIDENCE, Interval, interval, spread
+from fscost.stats.ratio import MINIMUM_SIZE, Ratio, Verdict, ratio, verdict
+from fscost.stats.summary import Row, half_widths, summarise, to_table
+
+__all__ = [
+    "CONFIDENCE",
+    "MINIMUM_SIZE",
+    "Interval",
+    "Ratio",
+    "Row",
+    "Verdict",
+    "half_widths",
+    "interval",
+    "ratio",
+    "spread",
+    "summarise",
+    "to_table",
+    "verdict",
+]

@@ -1,0 +1,112 @@
+"""A table of samples → one row for each profile, phase and metric."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from fscost.stats.interval import Interval, interval, spread
+from fscost.stats.ratio import MINIMUM_SIZE, Ratio, Verdict, ratio
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the repetitions of one profile say about one metric of one phase. `low`, `high`: 95 % interval; None where there is none.
+
+    `ratio_…` compare with the baseline's same phase, paired by repetition; None for the baseline itself, or when there is no baseline.
+    """
+
+    profile: str
+    phase: str
+    measured: bool
+    metric: str
+    unit: str
+    n: int
+    median: float
+    low: float | None
+    high: float | None
+    spread: float | None
+    ratio_n: int | None = None
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    verdict: Verdict | None = None
+    because: str = ""
+
+
+def summarise(samples: pa.Table, baseline: str | None = None, minimum_size: float = MINIMUM_SIZE) -> list[Row]:
+    """One row for each profile × phase × metric, in the order in which they first appear; samples of single disks (`disk` not empty) are left out."""
+    groups: dict[tuple[str, str, str], dict[int, float]] = {}
+    about: dict[tuple[str, str, str], tuple[bool, str]] = {}
+    for row in samples.to_pylist():
+        if row["disk"]:
+            continue
+        key = (row["profile"], row["phase"], row["metric"])
+        groups.setdefault(key, {})[row["repetition"]] = row["value"]
+        about.setdefault(key, (row["measured"], row["unit"]))
+    return [_row(key, *about[key], groups, baseline, minimum_size) for key in groups]
+
+
+def to_table(rows: Iterable[Row]) -> pa.Table:
+    """The rows as an Arrow table, for those who go on from there."""
+    return pa.Table.from_pylist([asdict(row) for row in rows], schema=_SCHEMA)
+
+
+def half_widths(samples: pa.Table, metric: str, phase: str = "total") -> dict[str, Interval]:
+    """For each profile the interval of one metric: what the stopping rule looks at."""
+    values: dict[str, list[float]] = {}
+    for row in samples.to_pylist():
+        if row["metric"] == metric and row["phase"] == phase and not row["disk"]:
+            values.setdefault(row["profile"], []).append(row["value"])
+    return {profile: interval(found) for profile, found in values.items()}
+
+
+def _row(
+    key: tuple[str, str, str],
+    measured: bool,
+    unit: str,
+    groups: Mapping[tuple[str, str, str], Mapping[int, float]],
+    baseline: str | None,
+    minimum_size: float,
+) -> Row:
+    profile, phase, metric = key
+    values = list(groups[key].values())
+    found = interval(values)
+    against: dict[str, Any] = {}
+    if baseline is not None and profile != baseline:
+        against = _against(ratio(groups[key], groups.get((baseline, phase, metric), {}), minimum_size))
+    return Row(profile, phase, measured, metric, unit, found.n, found.median, found.low, found.high, spread(values), **against)
+
+
+def _against(found: Ratio) -> dict[str, Any]:
+    return {
+        "ratio_n": found.n,
+        "ratio": found.ratio,
+        "ratio_low": found.low,
+        "ratio_high": found.high,
+        "verdict": found.verdict,
+        "because": found.because,
+    }
+
+
+_SCHEMA = pa.schema(
+    [
+        ("profile", pa.string()),
+        ("phase", pa.string()),
+        ("measured", pa.bool_()),
+        ("metric", pa.string()),
+        ("unit", pa.string()),
+        ("n", pa.int64()),
+        ("median", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("spread", pa.float64()),
+        ("ratio_n", pa.int64()),
+        ("ratio", pa.float64()),
+        ("ratio_low", pa.float64()),
+        ("ratio_high", pa.float64()),
+        ("verdict", pa.string()),
+        ("because", pa.string()),
+    ]
+)
