@@ -82,6 +82,14 @@ lock: .venv/.packages ## Bring both lock files up to the declared dependencies (
 	$(BIN)/uv --quiet pip compile pyproject.toml --extra dev --universal --generate-hashes $(if $(UPGRADE),--upgrade) \
 	  --custom-compile-command 'make lock' --output-file requirements.lock
 
+# maturin puts what lies in MODULE.data/scripts beside the entry point; it lies there only while the wheel is made.
+.PHONY: wheel
+wheel: setup ## Make target/wheels/fscost-….whl, complete with the two binaries
+	trap 'rm -rf fscost._native.data' EXIT; \
+	mkdir -p fscost._native.data/scripts; \
+	install -s $(TARGET)/release/fscost-disk $(TARGET)/release/fscost-agent fscost._native.data/scripts/; \
+	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out target/wheels
+
 .PHONY: clean
 clean: ## Remove everything built here, and .venv; results of runs stay
 	rm -rf .venv target build .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
