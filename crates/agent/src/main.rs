@@ -1,1 +1,46 @@
-fn main() {}
+//! `fscost-agent` runs one cell (profile × workload × repetition × seed) beside the workload.
+//!
+//! The contract is `docs/cell-protocol.md`: a plan on standard input, events on standard output. The agent never
+//! interprets a file system; every path, command and option is in the plan.
+
+mod btrfs_space;
+mod cell;
+mod child;
+mod control;
+mod counters;
+mod cpu;
+mod disks;
+mod error;
+mod event;
+mod handoff;
+mod init;
+mod klog;
+mod loopdev;
+mod mount;
+mod namespace;
+mod outer;
+mod plan;
+mod probe;
+mod reap;
+mod relay;
+mod step;
+mod usage;
+mod watchdog;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mode = std::env::args().nth(1);
+    match mode.as_deref() {
+        Some("run") => outer::main(),
+        Some("init") => init::main(),
+        Some("--version") => {
+            println!("fscost-agent {}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprintln!("usage: fscost-agent run < PLAN.json > EVENTS.jsonl    (see docs/cell-protocol.md)");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! One cell from the first mark to the last: intervals, and what is measured in each.
+
+use crate::child::Launcher;
+use crate::control::Control;
+use crate::counters::Counters;
+use crate::cpu::CpuReader;
+use crate::disks::{Disk, quiet_counters};
+use crate::error::{CellError, Context, Kind, Result};
+use crate::event::{Event, Interval, emit};
+use crate::klog::KernelLog;
+use crate::mount::{self, MountInfo};
+use crate::plan::{MountPlan, Plan, Settle, StepPlan};
+use crate::usage::{Usage, thread_cpu_ns};
+use crate::watchdog::Watchdog;
+use rustix::fs::{Mode, OFlags};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// Limit of mkfs, of mounting, and of each inspection.
+const LIMIT: Duration = Duration::from_secs(900);
+
+/// A cell that is running.
+#[derive(Debug)]
+pub struct Cell {
+    /// What to do.
+    pub plan: Plan,
+    /// Starts its commands.
+    pub launcher: Launcher,
+    /// Its disks.
+    pub disks: Vec<Disk>,
+    /// The disk server.
+    pub control: Option<Control>,
+    /// Reads CPU times.
+    pub cpu: CpuReader,
+    /// The kernel log.
+    pub kernel_log: KernelLog,
+    /// The interval under way; empty before the first.
+    pub step: String,
+    /// Whether the file system is mounted.
+    pub is_mounted: bool,
+    /// An interval that is over but for its counters, which are read when the next begins.
+    pub pending: Option<Pending>,
+}
+
+/// An interval and the counters at its begin.
+#[derive(Debug)]
+pub struct Pending {
+    interval: Interval,
+    begin: BTreeMap<String, Counters>,
+}
+
+/// What an interval's work tells.
+#[derive(Debug, Default)]
+pub struct Work {
+    /// When the command and its descendants were gone.
+    pub command_ended: Option<Instant>,
+    /// CPU time of `init` itself that belongs to the interval.
+    pub own_ns: u64,
+    /// Space and pauses.
+    pub interval: Interval,
+}
+
+impl Work {
+    /// Does something whose CPU time in this thread belongs to the interval.
+    pub fn own<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let begin = thread_cpu_ns();
+        let result = work();
+        self.own_ns += thread_cpu_ns().saturating_sub(begin);
+        result
+    }
+}
+
+impl Cell {
+    /// Runs the cell; gives the disk server's totals.
+    pub fn run(&mut self) -> Result<Value> {
+        for disk in &self.disks {
+            let device = disk.path.to_string_lossy().into_owned();
+            emit(&Event::Attached { disk: disk.name.clone(), device, queue: disk.queue() })?;
+        }
+        self.format()?;
+        self.mount()?;
+        self.inspect()?;
+        let steps = self.plan.steps.clone();
+        for (number, step) in steps.iter().enumerate() {
+            self.run_step(step, number + 1 == steps.len())?;
+        }
+        self.boundary("end")?;
+        // Detaches the loop devices before the server ends: it must not be asked anything after.
+        self.disks.clear();
+        match self.control.take() {
+            Some(control) => control.finish(),
+            None => Ok(Value::Null),
+        }
+    }
+
+    fn format(&mut self) -> Result<()> {
+        let commands = self.plan.mkfs.clone();
+        self.interval("mkfs", false, LIMIT, |cell, watchdog, work| {
+            for argv in &commands {
+                cell.run_command(argv, "mkfs", Kind::Mkfs, watchdog)?;
+            }
+            work.command_ended = Some(Instant::now());
+            work.own(|| cell.disks.iter().try_for_each(Disk::sync))
+        })
+    }
+
+    fn mount(&mut self) -> Result<()> {
+        let commands = self.plan.after_mount.clone();
+        self.interval("mount", false, LIMIT, |cell, watchdog, work| {
+            work.own(|| cell.attach_file_system())?;
+            emit(&Event::Mounted(MountInfo::of(&cell.launcher.dirs.fs)?))?;
+            for argv in &commands {
+                cell.run_command(argv, "mount", Kind::Mount, watchdog)?;
+            }
+            work.command_ended = Some(Instant::now());
+            work.own(|| cell.sync_file_system())?;
+            cell.measure_space(&mut work.interval)
+        })
+    }
+
+    fn run_step(&mut self, step: &StepPlan, is_last: bool) -> Result<()> {
+        let limit = Duration::from_secs(step.timeout_s);
+        if step.drop_caches {
+            // Before the mark: what this writes, earlier steps have dirtied.
+            let _watchdog = self.watchdog(&step.name, limit)?;
+            self.drop_caches()?;
+        }
+        self.interval(&step.name, step.measured, limit, |cell, watchdog, work| {
+            work.interval.probe = cell.run_workload(step, watchdog)?;
+            work.command_ended = Some(Instant::now());
+            if is_last {
+                // The same that unmounting begins with; only so the space in use is known exactly.
+                work.own(|| cell.sync_file_system())?;
+                cell.measure_space(&mut work.interval)?;
+                work.own(|| cell.detach_file_system())?;
+                return work.own(|| cell.disks.iter().try_for_each(Disk::sync));
+            }
+            match step.settle {
+                Settle::Sync => work.own(|| cell.sync_file_system())?,
+                Settle::Remount => work.own(|| cell.detach_file_system().and_then(|()| cell.attach_file_system()))?,
+                Settle::None => {}
+            }
+            cell.measure_space(&mut work.interval)
+        })
+    }
+
+    /// Marks the begin of `name`, which is the end of the interval before; gives the counters of that instant.
+    fn boundary(&mut self, name: &str) -> Result<BTreeMap<String, Counters>> {
+        let counters = quiet_counters(&self.disks)?;
+        if let Some(control) = &self.control {
+            control.mark(name, &counters)?;
+        }
+        if let Some(Pending { mut interval, begin }) = self.pending.take() {
+            let none = Counters::default();
+            let since = |(disk, now): (&String, &Counters)| (disk.clone(), now.since(begin.get(disk).unwrap_or(&none)));
+            interval.counters = counters.iter().map(since).collect();
+            emit(&Event::Interval(Box::new(interval)))?;
+        }
+        Ok(counters)
+    }
+
+    /// One interval: its mark, its work, and what that used.
+    fn interval(
+        &mut self,
+        name: &str,
+        measured: bool,
+        limit: Duration,
+        run: impl FnOnce(&mut Self, &Watchdog, &mut Work) -> Result<()>,
+    ) -> Result<()> {
+        let is_first = self.step.is_empty();
+        let counters = self.boundary(name)?;
+        // Whatever reached a disk between attaching and the first mark belongs to the first interval.
+        let begin = if is_first { BTreeMap::new() } else { counters };
+        self.step = name.to_owned();
+        self.kernel_log.skip();
+        let watchdog = self.watchdog(name, limit)?;
+        let mut work = Work::default();
+        let usage_begin = Usage::begin(&self.cpu)?;
+        let start = Instant::now();
+        let result = run(self, &watchdog, &mut work);
+        let end = Instant::now();
+        let usage_end = Usage::end(&self.cpu)?;
+        if let Some(failure) = watchdog.failure() {
+            return Err(failure);
+        }
+        drop(watchdog);
+        result?;
+        let command_ended = work.command_ended.unwrap_or(end);
+        let mut interval = work.interval;
+        interval.name = name.to_owned();
+        interval.measured = measured;
+        interval.wall_ns = nanoseconds(end - start);
+        interval.command_ns = nanoseconds(command_ended - start);
+        interval.settle_ns = nanoseconds(end - command_ended);
+        usage_end.record(&usage_begin, work.own_ns, &mut interval);
+        self.pending = Some(Pending { interval, begin });
+        Ok(())
+    }
+
+    /// A watchdog that also watches the disk server.
+    pub fn watchdog(&self, step: &str, limit: Duration) -> Result<Watchdog> {
+        let server = self.control.as_ref().map(Control::try_clone).transpose()?;
+        Watchdog::start(step, limit, server)
+    }
+
+    fn inspect(&mut self) -> Result<()> {
+        for inspect in self.plan.inspect.clone() {
+            let watchdog = self.watchdog(&inspect.name, LIMIT)?;
+            let event = self.run_inspection(&inspect, &watchdog)?;
+            if let Some(failure) = watchdog.failure() {
+                return Err(failure);
+            }
+            emit(&event)?;
+        }
+        Ok(())
+    }
+
+    fn attach_file_system(&mut self) -> Result<()> {
+        let filled = MountPlan {
+            device: self.launcher.fill.fill(&self.plan.mount.device)?,
+            options: self.launcher.fill.fill(&self.plan.mount.options)?,
+            ..self.plan.mount.clone()
+        };
+        mount::mount(&filled, &self.launcher.dirs.fs)?;
+        self.is_mounted = true;
+        Ok(())
+    }
+
+    /// Unmounts, and waits until nothing can write to the disks any more.
+    pub fn detach_file_system(&mut self) -> Result<()> {
+        mount::unmount(&self.launcher.dirs.fs, self.disks.iter().map(|disk| disk.path.as_path()))?;
+        self.is_mounted = false;
+        Ok(())
+    }
+
+    fn open_root(&self) -> Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::open(&self.launcher.dirs.fs, flags, Mode::empty()).context(Kind::Internal, || "open the file system under test")
+    }
+
+    fn sync_file_system(&self) -> Result<()> {
+        rustix::fs::syncfs(self.open_root()?).map_err(|error| {
+            let kind = if error == rustix::io::Errno::NOSPC { Kind::DiskFull } else { Kind::Workload };
+            CellError::new(kind, format!("syncfs after {}: {error}", self.step))
+        })
+    }
+
+    fn drop_caches(&self) -> Result<()> {
+        self.sync_file_system()?;
+        std::fs::write("/proc/sys/vm/drop_caches", "3").context(Kind::Internal, || "write /proc/sys/vm/drop_caches")
+    }
+
+    fn measure_space(&self, interval: &mut Interval) -> Result<()> {
+        let stat = rustix::fs::fstatvfs(self.open_root()?).context(Kind::Internal, || "statvfs")?;
+        interval.space_used_bytes = Some(stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize);
+        let of_disk = |disk: &Disk| crate::btrfs_space::metadata_used_bytes(&disk.kernel_name);
+        interval.metadata_used_bytes = self.disks.iter().find_map(of_disk);
+        Ok(())
+    }
+
+    /// Whether the file system under test has no room: no block, or no inode where they are counted.
+    pub fn is_full(&self) -> bool {
+        /// Less than this is as good as none: file systems keep a little for themselves.
+        const AS_GOOD_AS_NONE: u64 = 256 * 1024;
+        if !self.is_mounted {
+            return false;
+        }
+        let Ok(Ok(stat)) = self.open_root().map(rustix::fs::fstatvfs) else { return false };
+        stat.f_bavail * stat.f_frsize < AS_GOOD_AS_NONE || (stat.f_files > 0 && stat.f_ffree == 0)
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,168 @@
+//! Commands of a cell: their environment, their output, and how they ended.
+
+use crate::error::{CellError, Context, Kind, Result};
+use crate::namespace::Directories;
+use crate::plan::Placeholders;
+use crate::reap;
+use crate::watchdog::Watchdog;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Where programs are looked for when the runner has no PATH.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// How much of a failed command's output goes into the message.
+const TAIL_BYTES: u64 = 2048;
+const TAIL_LINES: usize = 20;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Exit status, unless a signal ended it.
+    pub status: Option<i32>,
+    /// The signal.
+    pub signal: Option<i32>,
+}
+
+impl Ended {
+    /// Exit status 0.
+    pub fn is_success(self) -> bool {
+        self.status == Some(0)
+    }
+}
+
+/// The file that receives all output.
+#[derive(Debug)]
+pub struct Log {
+    file: File,
+}
+
+impl Log {
+    /// The log is standard error of `init`: it was opened when the host's directories were still visible.
+    pub fn of_init() -> Result<Self> {
+        let fd = std::io::stderr().as_fd().try_clone_to_owned().context(Kind::Internal, || "duplicate the log")?;
+        Ok(Self { file: File::from(fd) })
+    }
+
+    /// Announces a command; gives where its output begins.
+    pub fn announce(&self, name: &str) -> u64 {
+        // A full host disk must not fail the cell because of its log.
+        let _ = writeln!(&self.file, "=== {name}");
+        self.file.metadata().map_or(0, |meta| meta.len())
+    }
+
+    /// The last lines written since `begin`.
+    pub fn tail(&self, begin: u64) -> String {
+        let end = self.file.metadata().map_or(0, |meta| meta.len());
+        let from = begin.max(end.saturating_sub(TAIL_BYTES));
+        let mut bytes = vec![0; usize::try_from(end.saturating_sub(from)).unwrap_or(0)];
+        let length = self.file.read_at(&mut bytes, from).unwrap_or(0);
+        let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+    }
+
+    fn stdio(&self) -> Result<Stdio> {
+        Ok(Stdio::from(self.file.try_clone().context(Kind::Internal, || "duplicate the log")?))
+    }
+}
+
+/// Starts commands.
+#[derive(Debug)]
+pub struct Launcher {
+    /// Values of the placeholders.
+    pub fill: Placeholders,
+    /// Directories of the cell.
+    pub dirs: Directories,
+    /// Receives the output.
+    pub log: Log,
+}
+
+impl Launcher {
+    /// A command of mkfs, after_mount or inspect.
+    pub fn command(&self, argv: &[String]) -> Result<Command> {
+        let words = argv.iter().map(|word| self.fill.fill(word)).collect::<Result<Vec<_>>>()?;
+        let (program, rest) = words.split_first().ok_or_else(|| CellError::new(Kind::Plan, "an empty command"))?;
+        let mut command = Command::new(program);
+        command.args(rest);
+        self.prepare(&mut command, &self.dirs.scratch, &BTreeMap::new())?;
+        Ok(command)
+    }
+
+    /// The command of a step, in the file system under test.
+    pub fn shell(&self, shell: &str, env: &BTreeMap<String, String>) -> Result<Command> {
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(self.fill.fill(shell)?);
+        self.prepare(&mut command, &self.dirs.fs, env)?;
+        Ok(command)
+    }
+
+    fn prepare(&self, command: &mut Command, cwd: &Path, env: &BTreeMap<String, String>) -> Result<()> {
+        let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+        command.current_dir(cwd).env_clear().env("PATH", path).env("LC_ALL", "C");
+        command.env("TMPDIR", &self.dirs.scratch).env("HOME", &self.dirs.scratch);
+        for (name, value) in env {
+            command.env(name, self.fill.fill(value)?);
+        }
+        command.stdin(Stdio::null()).stdout(self.log.stdio()?).stderr(self.log.stdio()?);
+        // SAFETY: setsid is one system call, and touches no memory.
+        unsafe { command.pre_exec(|| rustix::process::setsid().map(drop).map_err(Into::into)) };
+        Ok(())
+    }
+}
+
+/// Runs a command until it and all its descendants are gone. Fails with `kind` when it cannot be started.
+pub fn run(command: &mut Command, kind: Kind, watchdog: &Watchdog) -> Result<Ended> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let child = command.spawn().context(kind, || format!("{program} could not be started"))?;
+    let status = reap::until_ended(child.id())?;
+    watchdog.command_ended();
+    reap::until_alone()?;
+    watchdog.command_gone();
+    Ok(Ended { status: status.exit_status(), signal: status.terminating_signal() })
+}
+
+/// The failure of a command that ended badly.
+pub fn failure(kind: Kind, what: &str, ended: Ended, tail: &str) -> CellError {
+    let how = match (ended.status, ended.signal) {
+        (Some(status), _) => format!("exited with status {status}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "ended in an unknown way".to_owned(),
+    };
+    let said = if tail.is_empty() { ", without a word".to_owned() } else { format!("; its last words: {tail}") };
+    let mut error = CellError::new(kind, format!("{what} {how}{said}"));
+    error.status = ended.status;
+    error.signal = ended.signal;
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_begins_where_the_command_began() {
+        let mut log = Log { file: tempfile::tempfile().unwrap() };
+        log.file.write_all(b"of another command\n").unwrap();
+        let begin = log.announce("step");
+        assert_eq!(log.tail(begin), "");
+        for line in 0..100 {
+            writeln!(log.file, "line {line}\n").unwrap();
+        }
+        let tail = log.tail(begin);
+        assert!(tail.starts_with("line 80\n") && tail.ends_with("line 99"), "{tail}");
+    }
+
+    #[test]
+    fn a_failure_says_how_and_what() {
+        let failed = failure(Kind::Workload, "step a", Ended { status: Some(3), signal: None }, "oh no");
+        assert_eq!(failed.message, "step a exited with status 3; its last words: oh no");
+        let killed = failure(Kind::Mkfs, "mkfs", Ended { status: None, signal: Some(9) }, "");
+        assert_eq!((killed.signal, killed.message.as_str()), (Some(9), "mkfs was killed by signal 9, without a word"));
+    }
+}

@@ -1,0 +1,215 @@
+//! The control channel of the disk server: one JSON object a message, over SOCK_SEQPACKET.
+
+use crate::counters::Counters;
+use crate::error::{CellError, Context, Kind, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, recvmsg, send};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// A server that lives but does not answer for so long is taken for dead.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+/// After an I/O error: the server's reason, or its end, may arrive a little later than the error.
+const REASON_LIMIT: Duration = Duration::from_millis(500);
+const LONGEST_MESSAGE: usize = 64 * 1024;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum ToServer<'a> {
+    Mark { name: &'a str, detail: Value },
+    Finish {},
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FromServer {
+    Ready { disks: Vec<String> },
+    // Its totals are in the recording; nobody here needs them.
+    Marked {},
+    Finished(Value),
+    Error { kind: String, message: String },
+}
+
+/// The agent's end of the channel.
+#[derive(Debug)]
+pub struct Control {
+    socket: OwnedFd,
+}
+
+impl Control {
+    /// A channel over `socket`.
+    pub fn new(socket: OwnedFd) -> Self {
+        Self { socket }
+    }
+
+    /// A second descriptor of the socket, to notice the server's end while this thread is busy.
+    pub fn try_clone(&self) -> Result<OwnedFd> {
+        self.socket.try_clone().context(Kind::Internal, || "duplicate the control socket")
+    }
+
+    /// Waits until the server serves `disks`; gives the file descriptor of its mount.
+    pub fn ready(&self, disks: &[&str]) -> Result<OwnedFd> {
+        match self.receive()? {
+            (FromServer::Ready { disks: served }, Some(mount)) => {
+                match disks.iter().find(|disk| !served.iter().any(|name| name == *disk)) {
+                    None => Ok(mount),
+                    Some(missing) => Err(dead(format!("the disk server serves {served:?}, not {missing}"))),
+                }
+            }
+            (FromServer::Ready { .. }, None) => Err(dead("the disk server is ready, but sent no mount")),
+            (other, _) => Err(unexpected(other)),
+        }
+    }
+
+    /// Puts a mark into the recording, with the kernel's counters so far.
+    pub fn mark(&self, name: &str, kernel: &BTreeMap<String, Counters>) -> Result<()> {
+        self.tell(&ToServer::Mark { name, detail: json!({ "kernel": kernel }) })?;
+        match self.receive()?.0 {
+            FromServer::Marked {} => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Ends the recording; gives the server's last words.
+    pub fn finish(&self) -> Result<Value> {
+        self.tell(&ToServer::Finish {})?;
+        match self.receive()?.0 {
+            FromServer::Finished(totals) => Ok(totals),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// What the server has to say about a failure elsewhere: an error of its own or its death is the true reason.
+    pub fn trouble(&self) -> Option<CellError> {
+        if !self.is_readable(REASON_LIMIT).unwrap_or(true) {
+            return None;
+        }
+        Some(match self.receive() {
+            Ok((message, _)) => unexpected(message),
+            Err(error) => error,
+        })
+    }
+
+    fn tell(&self, message: &ToServer<'_>) -> Result<()> {
+        let text = serde_json::to_vec(message).context(Kind::Internal, || "spell a message to the disk server")?;
+        match send(&self.socket, &text, SendFlags::NOSIGNAL) {
+            Ok(_) => Ok(()),
+            // Why it has gone may still be readable.
+            Err(error) => Err(self.trouble().unwrap_or_else(|| dead(format!("the disk server cannot be reached: {error}")))),
+        }
+    }
+
+    fn is_readable(&self, limit: Duration) -> rustix::io::Result<bool> {
+        let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
+        let limit = Timespec::try_from(limit).unwrap_or_default();
+        Ok(rustix::io::retry_on_intr(|| poll(&mut fds, Some(&limit)))? > 0)
+    }
+
+    fn receive(&self) -> Result<(FromServer, Option<OwnedFd>)> {
+        if !self.is_readable(ANSWER_LIMIT).context(Kind::DiskServer, || "wait for the disk server")? {
+            return Err(dead(format!("the disk server did not answer for {} s", ANSWER_LIMIT.as_secs())));
+        }
+        let mut text = vec![0; LONGEST_MESSAGE];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut slices = [IoSliceMut::new(&mut text)];
+        let received = rustix::io::retry_on_intr(|| {
+            recvmsg(&self.socket, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+        })
+        .context(Kind::DiskServer, || "the disk server has ended")?;
+        let fd = ancillary.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+            _ => None,
+        });
+        if received.bytes == 0 {
+            return Err(dead("the disk server has ended"));
+        }
+        if received.flags.contains(ReturnFlags::TRUNC) {
+            return Err(dead("a message of the disk server is too long"));
+        }
+        let bytes = &text[..received.bytes];
+        let message = serde_json::from_slice(bytes)
+            .context(Kind::DiskServer, || format!("not a message of a disk server: {}", String::from_utf8_lossy(bytes)))?;
+        Ok((message, fd))
+    }
+}
+
+fn dead(message: impl Into<String>) -> CellError {
+    CellError::new(Kind::DiskServer, message)
+}
+
+fn unexpected(message: FromServer) -> CellError {
+    match message {
+        FromServer::Error { kind, message } if kind == "host-disk-full" => CellError::new(
+            Kind::HostDiskFull,
+            format!("the disk that keeps the recording is full: {message}; free some space, or record elsewhere"),
+        ),
+        FromServer::Error { kind, message } => dead(format!("the disk server failed ({kind}): {message}")),
+        other => dead(format!("an answer out of turn from the disk server: {other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    fn pair() -> (Control, OwnedFd) {
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        (Control::new(ours), theirs)
+    }
+
+    fn answer(server: &OwnedFd, text: &str) {
+        send(server, text.as_bytes(), SendFlags::empty()).unwrap();
+    }
+
+    #[test]
+    fn a_mark_is_told_and_confirmed() {
+        let (control, server) = pair();
+        answer(&server, r#"{"marked": {"at_ns": 1, "totals": {"main": {"write_bytes": 2}}}}"#);
+        let counters = BTreeMap::from([("main".to_owned(), Counters::default())]);
+        control.mark("clone", &counters).unwrap();
+        let mut text = [0; 1000];
+        let (_, length) = rustix::net::recv(&server, &mut text[..], RecvFlags::empty()).unwrap();
+        let told: Value = serde_json::from_slice(&text[..length]).unwrap();
+        assert_eq!(told["mark"]["name"], "clone");
+        assert_eq!(told["mark"]["detail"]["kernel"]["main"]["write_bytes"], 0);
+    }
+
+    #[test]
+    fn finished_keeps_the_server_s_totals() {
+        let (control, server) = pair();
+        answer(&server, r#"{"finished": {"totals": {}, "requests": 123}}"#);
+        assert_eq!(control.finish().unwrap()["requests"], 123);
+    }
+
+    #[test]
+    fn an_error_instead_of_an_answer() {
+        let (control, server) = pair();
+        answer(&server, r#"{"error": {"kind": "host-disk-full", "message": "no room"}}"#);
+        assert_eq!(control.mark("x", &BTreeMap::new()).unwrap_err().kind, Kind::HostDiskFull);
+        answer(&server, r#"{"error": {"kind": "io", "message": "broken"}}"#);
+        assert_eq!(control.trouble().unwrap().kind, Kind::DiskServer);
+    }
+
+    #[test]
+    fn the_server_s_end_is_noticed() {
+        let (control, server) = pair();
+        assert!(control.trouble().is_none());
+        drop(server);
+        assert_eq!(control.trouble().unwrap().kind, Kind::DiskServer);
+        assert_eq!(control.mark("x", &BTreeMap::new()).unwrap_err().kind, Kind::DiskServer);
+    }
+
+    #[test]
+    fn ready_without_a_mount_is_refused() {
+        let (control, server) = pair();
+        answer(&server, r#"{"ready": {"disks": ["main"]}}"#);
+        assert!(control.ready(&["main"]).unwrap_err().message.contains("no mount"));
+    }
+}

@@ -1,0 +1,161 @@
+//! CPU time of kernel threads and of the disk server, read from the host's `/proc`.
+//!
+//! The cell has its own PID namespace, in which neither is visible; a directory opened before that still shows the
+//! host's. `schedstat` holds the run time in nanoseconds (Documentation/scheduler/sched-stats.rst) where the kernel has
+//! it; `stat` holds clock ticks.
+
+use rustix::fs::{Dir, Mode, OFlags};
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// A kernel thread, in the flags of `/proc/PID/stat` (include/linux/sched.h).
+const PF_KTHREAD: u64 = 0x0020_0000;
+
+/// Run time so far of each thread, by its process id.
+type RunTimes = HashMap<u32, u64>;
+
+/// One reading.
+#[derive(Debug, Default)]
+pub struct CpuTimes {
+    kernel_threads: RunTimes,
+    disk_server: RunTimes,
+}
+
+/// What ran between two readings, in nanoseconds; null where there was nothing to see.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CpuUsed {
+    /// All kernel threads.
+    pub kernel_threads: Option<u64>,
+    /// All threads of the disk server.
+    pub disk_server: Option<u64>,
+}
+
+/// Reads the host's `/proc`.
+#[derive(Debug)]
+pub struct CpuReader {
+    proc: OwnedFd,
+    server_pid: Option<u32>,
+    tick_ns: u64,
+}
+
+impl CpuReader {
+    /// A reader of the `/proc` open as `proc`.
+    pub fn new(proc: OwnedFd, server_pid: Option<u32>) -> Self {
+        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+        Self { proc, server_pid, tick_ns }
+    }
+
+    /// What every thread used so far. A process that ends meanwhile is left out.
+    pub fn read(&self) -> CpuTimes {
+        let mut times = CpuTimes::default();
+        for pid in numbers_in(&self.proc, ".") {
+            let Some(stat) = self.text(&format!("{pid}/stat")).and_then(|text| Stat::parse(&text)) else { continue };
+            if stat.flags & PF_KTHREAD != 0 {
+                times.kernel_threads.insert(pid, self.run_time(&pid.to_string(), &stat));
+            }
+        }
+        if let Some(server) = self.server_pid {
+            for thread in numbers_in(&self.proc, &format!("{server}/task")) {
+                let dir = format!("{server}/task/{thread}");
+                let Some(stat) = self.text(&format!("{dir}/stat")).and_then(|text| Stat::parse(&text)) else { continue };
+                times.disk_server.insert(thread, self.run_time(&dir, &stat));
+            }
+        }
+        times
+    }
+
+    fn run_time(&self, dir: &str, stat: &Stat) -> u64 {
+        let nanoseconds = self.text(&format!("{dir}/schedstat")).and_then(|text| text.split(' ').next()?.parse().ok());
+        nanoseconds.unwrap_or(stat.ticks * self.tick_ns)
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        let fd = rustix::fs::openat(&self.proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let mut buffer = [0_u8; 1024];
+        let length = rustix::io::read(fd, &mut buffer).ok()?;
+        // A thread's name may be any bytes.
+        Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
+    }
+}
+
+impl CpuTimes {
+    /// What ran since `earlier`.
+    pub fn since(&self, earlier: &Self) -> CpuUsed {
+        CpuUsed {
+            kernel_threads: added(&self.kernel_threads, &earlier.kernel_threads),
+            disk_server: added(&self.disk_server, &earlier.disk_server),
+        }
+    }
+}
+
+/// Run time added in threads that live now: those that ended in between cannot be read any more.
+fn added(now: &RunTimes, earlier: &RunTimes) -> Option<u64> {
+    if now.is_empty() {
+        return None;
+    }
+    let of = |(pid, time): (&u32, &u64)| match earlier.get(pid) {
+        Some(before) if before <= time => time - before,
+        // New, or a new thread with an old number.
+        _ => *time,
+    };
+    Some(now.iter().map(of).sum())
+}
+
+fn numbers_in(root: impl AsFd, path: &str) -> Vec<u32> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(fd) = rustix::fs::openat(root, path, flags, Mode::empty()) else { return Vec::new() };
+    let Ok(dir) = Dir::new(fd) else { return Vec::new() };
+    dir.flatten().filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok()).collect()
+}
+
+/// The fields of `/proc/PID/stat` that are needed here (proc_pid_stat(5)).
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    flags: u64,
+    ticks: u64,
+}
+
+impl Stat {
+    fn parse(text: &str) -> Option<Self> {
+        // The name is in parentheses and may itself contain spaces and parentheses: count from the last one.
+        let (_, rest) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(Self { flags: number(9)?, ticks: number(14)? + number(15)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_of_a_thread_with_an_odd_name() {
+        let text = "2 (kworker/0:1) (x) S 0 0 0 0 -1 2129984 0 0 0 0 7 5 0 0 20 0 1 0 9 0 0";
+        let stat = Stat::parse(text).unwrap();
+        assert_eq!(stat, Stat { flags: 2_129_984, ticks: 12 });
+        assert_ne!(stat.flags & PF_KTHREAD, 0);
+        assert_eq!(Stat::parse("nothing"), None);
+    }
+
+    #[test]
+    fn only_threads_alive_at_the_end_count() {
+        let early = RunTimes::from([(1, 100), (2, 50), (3, 1000)]);
+        let late = RunTimes::from([(1, 150), (3, 10), (4, 7)]);
+        assert_eq!(added(&late, &early), Some(50 + 10 + 7));
+        assert_eq!(added(&RunTimes::new(), &early), None);
+    }
+
+    #[test]
+    fn own_process_has_run() {
+        let proc = rustix::fs::open("/proc", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let reader = CpuReader::new(proc, Some(std::process::id()));
+        let begin = reader.read();
+        let start = std::time::Instant::now();
+        while start.elapsed().as_millis() < 100 {
+            std::hint::spin_loop();
+        }
+        let used = reader.read().since(&begin).disk_server.unwrap();
+        assert!((20_000_000..5_000_000_000).contains(&used), "{used}");
+    }
+}

@@ -1,0 +1,152 @@
+//! The disks of a cell: served, a plain file, or a real device; each with its base line of counters.
+
+use crate::counters::{BlockStat, Counters};
+use crate::error::{CellError, Context, Kind, Result};
+use crate::loopdev;
+use crate::plan::{DiskPlan, Plan};
+use rustix::fs::{Mode, OFlags};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What is told of a device's queue.
+const QUEUE_VALUES: [&str; 6] =
+    ["logical_block_size", "physical_block_size", "max_sectors_kb", "write_cache", "discard_max_bytes", "rotational"];
+
+/// How long to wait until no request is under way.
+const QUIET_LIMIT: Duration = Duration::from_secs(2);
+const QUIET_PAUSE: Duration = Duration::from_millis(1);
+
+/// What will be behind a disk, opened while the host's directories are still visible.
+#[derive(Debug)]
+pub enum Backing {
+    /// The disk server, through its mount.
+    Served,
+    /// A file of the host.
+    File(OwnedFd),
+    /// A real device.
+    Device(OwnedFd),
+}
+
+/// A disk with its device.
+#[derive(Debug)]
+pub struct Disk {
+    /// Its name in the plan.
+    pub name: String,
+    /// `/dev/loop3`.
+    pub path: PathBuf,
+    /// `loop3`.
+    pub kernel_name: String,
+    fd: OwnedFd,
+    base_line: Counters,
+}
+
+/// Opens files and devices of the host.
+pub fn open_backings(plan: &Plan) -> Result<Vec<Backing>> {
+    plan.disks.iter().map(open_backing).collect()
+}
+
+fn open_backing(disk: &DiskPlan) -> Result<Backing> {
+    let open = |path: &Path| {
+        rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+            .context(Kind::Attach, || format!("open {} for disk {}", path.display(), disk.name))
+    };
+    Ok(match (&disk.file, &disk.device) {
+        (Some(file), _) => Backing::File(open(file)?),
+        (None, Some(device)) => Backing::Device(open(device)?),
+        (None, None) => Backing::Served,
+    })
+}
+
+/// Gives every disk its device. `served` is the disk server's mount.
+pub fn attach(plan: &Plan, backings: Vec<Backing>, served: Option<OwnedFd>) -> Result<Vec<Disk>> {
+    let attach_one = |(disk, backing)| attach_one(disk, backing, served.as_ref());
+    plan.disks.iter().zip(backings).map(attach_one).collect()
+}
+
+fn attach_one(plan: &DiskPlan, backing: Backing, served: Option<&OwnedFd>) -> Result<Disk> {
+    let (file, name) = match backing {
+        Backing::Device(fd) => return real(plan, fd),
+        Backing::File(fd) => (fd, plan.file.as_deref().unwrap_or(Path::new("")).to_string_lossy().into_owned()),
+        Backing::Served => {
+            let mount = served.ok_or_else(|| CellError::new(Kind::Attach, "the disk server sent no mount"))?;
+            let flags = OFlags::RDWR | OFlags::CLOEXEC;
+            let fd = rustix::fs::openat(mount, &plan.name, flags, Mode::empty())
+                .context(Kind::Attach, || format!("open disk {} of the disk server", plan.name))?;
+            (fd, format!("fscost:{}", plan.name))
+        }
+    };
+    let device = loopdev::attach(&file, &name, plan.logical_block_bytes)?;
+    let disk = Disk {
+        name: plan.name.clone(),
+        path: Path::new("/dev").join(&device.kernel_name),
+        kernel_name: device.kernel_name,
+        fd: device.fd,
+        base_line: device.base_line,
+    };
+    // Through the page cache, requests would reach the recording later, merged, and not all before the mark.
+    if plan.is_served() && !loopdev::is_direct(&disk.kernel_name) {
+        let message = format!("{} refuses direct I/O on disk {}: the recording would not see its requests as they are", disk.path.display(), disk.name);
+        return Err(CellError::new(Kind::Attach, message));
+    }
+    Ok(disk)
+}
+
+fn real(plan: &DiskPlan, fd: OwnedFd) -> Result<Disk> {
+    let path = plan.device.clone().unwrap_or_default();
+    let real_path = path.canonicalize().context(Kind::Attach, || format!("find {}", path.display()))?;
+    let name = real_path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let kernel_name = name.ok_or_else(|| CellError::new(Kind::Attach, format!("{} is no device", path.display())))?;
+    let base_line = block_stat(&kernel_name)?.counters;
+    Ok(Disk { name: plan.name.clone(), path, kernel_name, fd, base_line })
+}
+
+/// The kernel's statistics of a device or partition.
+pub fn block_stat(kernel_name: &str) -> Result<BlockStat> {
+    let path = format!("/sys/class/block/{kernel_name}/stat");
+    let text = std::fs::read_to_string(&path).context(Kind::Attach, || format!("read {path}"))?;
+    BlockStat::parse(&text).ok_or_else(|| CellError::new(Kind::Attach, format!("{path} is not as expected: {text}")))
+}
+
+impl Disk {
+    /// What the kernel says about the device's queue.
+    pub fn queue(&self) -> BTreeMap<String, Value> {
+        let dir = Path::new("/sys/class/block").join(&self.kernel_name);
+        // A partition has none of its own; its disk's is one up.
+        let queue = [dir.join("queue"), dir.join("../queue")].into_iter().find(|queue| queue.is_dir()).unwrap_or_default();
+        let value = |name: &str| {
+            let text = std::fs::read_to_string(queue.join(name)).ok()?;
+            let text = text.trim();
+            Some((name.to_owned(), text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from)))
+        };
+        QUEUE_VALUES.iter().filter_map(|name| value(name)).collect()
+    }
+
+    /// Writes the device's dirty buffers to it, and flushes it.
+    pub fn sync(&self) -> Result<()> {
+        rustix::fs::fsync(&self.fd).context(Kind::Internal, || format!("fsync {}", self.path.display()))
+    }
+}
+
+/// Counters of every disk since it was attached, by name, read when no request is under way.
+///
+/// A request is counted when it completes: reading in the middle of one would put it into one interval in the kernel's
+/// numbers and into another in the recording. A disk that does not come to rest is read as it is.
+pub fn quiet_counters(disks: &[Disk]) -> Result<BTreeMap<String, Counters>> {
+    let deadline = Instant::now() + QUIET_LIMIT;
+    let read = || disks.iter().map(|disk| block_stat(&disk.kernel_name)).collect::<Result<Vec<_>>>();
+    let mut stats = read()?;
+    while Instant::now() < deadline {
+        std::thread::sleep(QUIET_PAUSE);
+        let again = read()?;
+        let quiet = again == stats && again.iter().all(|stat| stat.in_flight == 0);
+        stats = again;
+        if quiet {
+            break;
+        }
+    }
+    let since = |(disk, stat): (&Disk, &BlockStat)| (disk.name.clone(), stat.counters.since(&disk.base_line));
+    Ok(disks.iter().zip(&stats).map(since).collect())
+}

@@ -1,0 +1,54 @@
+//! What `outer` hands to `init`: the plan and the numbers of inherited descriptors, in a memory file as standard input.
+
+use crate::error::{Context, Kind, Result};
+use crate::plan::Plan;
+use rustix::fs::{MemfdFlags, SeekFrom};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// Everything that `init` needs.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Handoff {
+    /// Checked already.
+    pub plan: Plan,
+    /// The host's `/proc`.
+    pub proc_fd: RawFd,
+    /// The disk server's control socket.
+    pub control_fd: Option<RawFd>,
+    /// The disk server, in the host's PID namespace.
+    pub server_pid: Option<u32>,
+}
+
+impl Handoff {
+    /// The memory file, ready to be read from its begin.
+    pub fn to_file(&self) -> Result<File> {
+        let fd = rustix::fs::memfd_create("fscost-handoff", MemfdFlags::CLOEXEC).context(Kind::Internal, || "memfd_create")?;
+        let mut file = File::from(fd);
+        let text = serde_json::to_vec(self).context(Kind::Internal, || "spell the handoff")?;
+        file.write_all(&text).context(Kind::Internal, || "write the handoff")?;
+        rustix::fs::seek(&file, SeekFrom::Start(0)).context(Kind::Internal, || "rewind the handoff")?;
+        Ok(file)
+    }
+
+    /// Reads standard input.
+    pub fn from_stdin() -> Result<Self> {
+        serde_json::from_reader(std::io::stdin().lock()).context(Kind::Internal, || "read the handoff")
+    }
+}
+
+/// Takes over an inherited descriptor, and closes it to our own children.
+pub fn adopt(fd: RawFd) -> Result<OwnedFd> {
+    // SAFETY: `outer` opened it for this process and told the number once; nothing else here uses it.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC).context(Kind::Internal, || "adopt an inherited descriptor")?;
+    Ok(fd)
+}
+
+/// In a child before exec: lets it inherit the descriptor.
+pub fn bequeath(fd: RawFd) -> std::io::Result<()> {
+    // SAFETY: the parent holds the descriptor open until the child is started.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    Ok(rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::empty())?)
+}

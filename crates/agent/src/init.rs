@@ -1,0 +1,147 @@
+//! `fscost-agent init`: pid 1 of the cell's PID namespace, and the only process that mounts anything.
+
+use crate::cell::Cell;
+use crate::child::{Launcher, Log};
+use crate::control::Control;
+use crate::cpu::CpuReader;
+use crate::disks;
+use crate::error::{CellError, Context, Kind, Result};
+use crate::event::{Event, Failed, emit};
+use crate::handoff::{Handoff, adopt};
+use crate::klog::KernelLog;
+use crate::plan::{DiskPlan, Placeholders};
+use crate::{namespace, reap};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How long a failed cell is tidied up; what is left then ends with this process.
+const TIDY_LIMIT: Duration = Duration::from_secs(3);
+
+/// Entry of the process.
+pub fn main() -> ExitCode {
+    let kernel_log = KernelLog::open();
+    match prepare(kernel_log) {
+        Ok(cell) => run(cell),
+        Err((error, kernel_log)) => {
+            report("", &error, &kernel_log, &[]);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mut cell: Cell) -> ExitCode {
+    let result = cell.run().and_then(|recording| emit(&Event::Done { recording }));
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    let error = root_cause(error, cell.control.as_ref());
+    let mut words: Vec<String> = cell.disks.iter().map(|disk| disk.kernel_name.clone()).collect();
+    words.push(cell.plan.mount.fs_type.clone());
+    report(&cell.step, &error, &cell.kernel_log, &words);
+    tidy(&mut cell);
+    ExitCode::FAILURE
+}
+
+/// A failing disk makes everything else fail: what the server says, if anything, is the reason.
+fn root_cause(error: CellError, control: Option<&Control>) -> CellError {
+    let may_be_the_disk = !matches!(error.kind, Kind::HostDiskFull | Kind::Plan);
+    let Some(trouble) = control.filter(|_| may_be_the_disk).and_then(Control::trouble) else { return error };
+    let message = if trouble.kind == Kind::HostDiskFull {
+        format!("{} (noticed as: {})", trouble.paragraph(), error.paragraph())
+    } else {
+        format!("{}: {}", error.paragraph(), trouble.paragraph())
+    };
+    CellError::new(trouble.kind, message)
+}
+
+fn report(step: &str, error: &CellError, kernel_log: &KernelLog, words: &[String]) {
+    let kernel = kernel_log.lines_with(words);
+    // If it cannot be written, `outer` has gone, and so will we.
+    let _ = emit(&Event::Failed(Failed::new(step, error, kernel)));
+}
+
+/// Unmounts while the disk is still served: otherwise the kernel logs write errors when this process ends.
+fn tidy(cell: &mut Cell) {
+    let deadline = Instant::now() + TIDY_LIMIT;
+    while reap::kill_all().is_ok() && !reap::is_alone() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    if cell.is_mounted && reap::is_alone() {
+        // Ending unmounts too.
+        let _ = rustix::mount::unmount(&cell.launcher.dirs.fs, rustix::mount::UnmountFlags::NOFOLLOW);
+    }
+    cell.disks.clear();
+}
+
+fn prepare(kernel_log: KernelLog) -> std::result::Result<Cell, (CellError, KernelLog)> {
+    let steps = || -> Result<(Handoff, Option<Control>)> {
+        set_parent_process_death_signal(Some(Signal::KILL)).context(Kind::Internal, || "ask to die with the agent")?;
+        if std::process::id() != 1 {
+            return Err(CellError::new(Kind::Internal, "`fscost-agent init` is started by `fscost-agent run` only"));
+        }
+        require_outer()?;
+        let handoff = Handoff::from_stdin()?;
+        let control = handoff.control_fd.map(adopt).transpose()?.map(Control::new);
+        Ok((handoff, control))
+    };
+    let (handoff, control) = match steps() {
+        Ok(both) => both,
+        Err(error) => return Err((error, kernel_log)),
+    };
+    match build(handoff, control.as_ref()) {
+        Ok((plan, launcher, disks, cpu)) => Ok(Cell {
+            plan,
+            launcher,
+            disks,
+            control,
+            cpu,
+            kernel_log,
+            step: String::new(),
+            is_mounted: false,
+            pending: None,
+        }),
+        Err(error) => Err((root_cause(error, control.as_ref()), kernel_log)),
+    }
+}
+
+type Built = (crate::plan::Plan, Launcher, Vec<disks::Disk>, CpuReader);
+
+fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
+    let Handoff { plan, proc_fd, server_pid, .. } = handoff;
+    let cpu = CpuReader::new(adopt(proc_fd)?, server_pid);
+    let log = Log::of_init()?;
+    namespace::leave_host()?;
+    let backings = disks::open_backings(&plan)?;
+    let input = plan.input.as_deref().map(namespace::open_input).transpose()?;
+    let dirs = namespace::build(&plan.base, input)?;
+    let names: Vec<&str> = plan.disks.iter().filter(|disk| disk.is_served()).map(|disk: &DiskPlan| disk.name.as_str()).collect();
+    // The descriptor of the server's mount lives until the disks are attached, no longer.
+    let served = control.map(|control| control.ready(&names)).transpose()?;
+    let disks = disks::attach(&plan, backings, served)?;
+    let paths = disks.iter().map(|disk| (disk.name.clone(), disk.path.to_string_lossy().into_owned())).collect();
+    let launcher = Launcher { fill: Placeholders::new(&plan, paths), dirs, log };
+    Ok((plan, launcher, disks, cpu))
+}
+
+/// `outer` may have died before we could ask to die with it. Its pid cannot tell, we are in another namespace; but it reads
+/// our events, and a dying process closes its files before its children get their signal (kernel/exit.c, `do_exit`).
+fn require_outer() -> Result<()> {
+    let stdout = std::io::stdout();
+    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+    poll(&mut fds, Some(&Timespec::default())).context(Kind::Internal, || "look for the agent")?;
+    if fds[0].revents().contains(PollFlags::ERR) {
+        return Err(CellError::new(Kind::Internal, "the agent has died"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_server_the_error_stays() {
+        let error = root_cause(CellError::new(Kind::Workload, "bad"), None);
+        assert_eq!((error.kind, error.message.as_str()), (Kind::Workload, "bad"));
+    }
+}

@@ -1,0 +1,153 @@
+//! Loop devices that detach themselves.
+//!
+//! A loop device is configured with `LO_FLAGS_AUTOCLEAR`: the kernel detaches it when its last user closes it, whoever dies
+//! and however. Only `init` and the mounted file system hold it open.
+
+use crate::counters::Counters;
+use crate::error::{CellError, Context, Kind, Result};
+use rustix::fs::{Mode, OFlags};
+use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, Setter};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+/// include/uapi/linux/loop.h
+const LOOP_CONFIGURE: Opcode = 0x4C0A;
+const LOOP_CTL_GET_FREE: Opcode = 0x4C82;
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+
+/// How often another process may take the free device before us.
+const ATTEMPTS: usize = 100;
+
+/// `struct loop_info64`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LoopInfo64 {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+/// `struct loop_config`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    info: LoopInfo64,
+    reserved: [u64; 8],
+}
+
+/// The number of a free loop device, made if need be.
+struct GetFree;
+
+// SAFETY: LOOP_CTL_GET_FREE takes no argument and returns the number as its result; no memory is accessed.
+unsafe impl Ioctl for GetFree {
+    type Output = i32;
+
+    const IS_MUTATING: bool = false;
+
+    fn opcode(&self) -> Opcode {
+        LOOP_CTL_GET_FREE
+    }
+
+    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
+        std::ptr::null_mut()
+    }
+
+    unsafe fn output_from_ptr(out: IoctlOutput, _: *mut std::ffi::c_void) -> rustix::io::Result<i32> {
+        Ok(out)
+    }
+}
+
+/// An attached loop device; detached when this and all other users have closed it.
+#[derive(Debug)]
+pub struct LoopDevice {
+    /// `loop3`.
+    pub kernel_name: String,
+    /// Open for reading and writing.
+    pub fd: OwnedFd,
+    /// Its counters before it was attached: they survive detaching, so former users are in them.
+    pub base_line: Counters,
+}
+
+/// Attaches a free loop device to `backing`, with direct I/O if the backing file can.
+pub fn attach(backing: impl AsFd, name: &str, logical_block_bytes: u32) -> Result<LoopDevice> {
+    let control = rustix::fs::open("/dev/loop-control", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .context(Kind::Attach, || "open /dev/loop-control (is the kernel's loop driver there? `modprobe loop`)")?;
+    for _ in 0..ATTEMPTS {
+        // SAFETY: `GetFree` describes the ioctl as the kernel defines it.
+        let number = unsafe { rustix::ioctl::ioctl(&control, GetFree) }
+            .context(Kind::Attach, || "no free loop device, and the kernel makes no more (`losetup -a` lists those in use)")?;
+        let kernel_name = format!("loop{number}");
+        let path = format!("/dev/{kernel_name}");
+        let fd = match rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(fd) => fd,
+            // A device that was just made: udev, or devtmpfs in another namespace, may need a moment.
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NXIO) => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                continue;
+            }
+            Err(error) => return Err(error).context(Kind::Attach, || format!("open {path}")),
+        };
+        let base_line = crate::disks::block_stat(&kernel_name)?.counters;
+        match configure(&fd, backing.as_fd(), name, logical_block_bytes) {
+            Ok(()) => return Ok(LoopDevice { kernel_name, fd, base_line }),
+            Err(rustix::io::Errno::BUSY) => {}
+            Err(error) => return Err(error).context(Kind::Attach, || format!("attach {path} to {name}")),
+        }
+    }
+    Err(CellError::new(Kind::Attach, format!("{ATTEMPTS} free loop devices in a row were taken by others")))
+}
+
+fn configure(fd: &OwnedFd, backing: impl AsFd, name: &str, block_size: u32) -> rustix::io::Result<()> {
+    let mut file_name = [0; 64];
+    // For losetup -a; the last byte stays zero.
+    for (to, from) in file_name[..63].iter_mut().zip(name.bytes()) {
+        *to = from;
+    }
+    let info = LoopInfo64 {
+        device: 0,
+        inode: 0,
+        rdevice: 0,
+        offset: 0,
+        size_limit: 0,
+        number: 0,
+        encrypt_type: 0,
+        encrypt_key_size: 0,
+        flags: LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO,
+        file_name,
+        crypt_name: [0; 64],
+        encrypt_key: [0; 32],
+        init: [0; 2],
+    };
+    let backing = u32::try_from(backing.as_fd().as_raw_fd()).map_err(|_| rustix::io::Errno::BADF)?;
+    let config = LoopConfig { fd: backing, block_size, info, reserved: [0; 8] };
+    // SAFETY: LOOP_CONFIGURE reads a `struct loop_config`, which `LoopConfig` mirrors, and keeps no pointer to it.
+    unsafe { rustix::ioctl::ioctl(fd, Setter::<LOOP_CONFIGURE, LoopConfig>::new(config)) }
+}
+
+/// Whether the loop device hands requests to its file directly, not through the page cache.
+pub fn is_direct(kernel_name: &str) -> bool {
+    std::fs::read_to_string(format!("/sys/block/{kernel_name}/loop/dio")).is_ok_and(|text| text.trim() == "1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_have_the_kernel_s_sizes() {
+        assert_eq!(size_of::<LoopInfo64>(), 232);
+        assert_eq!(size_of::<LoopConfig>(), 304);
+    }
+}

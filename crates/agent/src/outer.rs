@@ -1,0 +1,299 @@
+//! `fscost-agent run`: stays in the host's namespaces, starts the disk server and `init`, passes events on, and ends only
+//! when both have ended.
+
+use crate::error::{CellError, Context, Kind, Result};
+use crate::event::{Event, Failed};
+use crate::handoff::{Handoff, bequeath};
+use crate::plan::{self, Plan};
+use crate::relay::Relay;
+use nix::sys::signal::{SigSet, Signal as NixSignal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// `init` has said its last word, or its pipe is closed: it should be gone soon.
+const INIT_LIMIT: Duration = Duration::from_secs(10);
+/// The disk server ended first: `init` should notice. Longer than the watchdog of `init` waits for hanging calls.
+const SERVER_GONE_LIMIT: Duration = Duration::from_secs(20);
+/// `init` is gone: the server should be soon.
+const SERVER_LIMIT: Duration = Duration::from_secs(10);
+
+/// Entry of the process.
+pub fn main() -> ExitCode {
+    let last = match start().map(Supervisor::supervise) {
+        Ok(last) => last,
+        Err(error) => json!(Event::Failed(Failed::new("", &error, Vec::new()))),
+    };
+    let is_done = last["event"] == "done";
+    println!("{last}");
+    if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn start() -> Result<Supervisor> {
+    set_parent_process_death_signal(Some(Signal::KILL)).context(Kind::Internal, || "ask to die with the runner")?;
+    let mut text = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut text).context(Kind::Plan, || "read the plan")?;
+    let plan = plan::parse(&text)?;
+    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    if parent != plan.parent_pid {
+        return Err(CellError::new(Kind::Plan, format!("the plan names {} as parent, but it is {parent}", plan.parent_pid)));
+    }
+    // Before anything is started: from now on these signals wait for us to end in order.
+    let signals = block_signals()?;
+    let log = File::options()
+        .read(true)
+        .append(true)
+        .create(true)
+        .open(&plan.log)
+        .context(Kind::Internal, || format!("open the log {}", plan.log.display()))?;
+    let (control, server) = match &plan.disk_server {
+        Some(argv) => {
+            let (ours, child) = start_server(argv, &log)?;
+            (Some(ours), Some(child))
+        }
+        None => (None, None),
+    };
+    let server = server.map(Process::new).transpose()?;
+    let (init, events) = start_init(plan, control, server.as_ref().map(|server| server.child.id()), log)?;
+    Ok(Supervisor { init, events: Some(events), server, signals, relay: Relay::default(), deadline: None, interrupted: None })
+}
+
+fn block_signals() -> Result<SignalFd> {
+    let mut set = SigSet::empty();
+    set.add(NixSignal::SIGTERM);
+    set.add(NixSignal::SIGINT);
+    set.add(NixSignal::SIGHUP);
+    set.thread_block().context(Kind::Internal, || "block signals")?;
+    SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).context(Kind::Internal, || "signalfd")
+}
+
+/// Starts the disk server, in the host's namespaces: it must not be in the one that holds the mounts.
+fn start_server(argv: &[String], log: &File) -> Result<(OwnedFd, Child)> {
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .context(Kind::Internal, || "make the control socket")?;
+    let (program, rest) = argv.split_first().ok_or_else(|| CellError::new(Kind::Plan, "`disk_server` is empty"))?;
+    let number = theirs.as_raw_fd();
+    let mut command = Command::new(program);
+    command.args(rest);
+    command.args(["--control-fd", &number.to_string(), "--ppid", &std::process::id().to_string()]);
+    command.stdin(Stdio::null()).stdout(clone(log)?).stderr(clone(log)?);
+    // Its own process group: Ctrl-C on the terminal is for the runner, which tells us.
+    command.process_group(0);
+    // SAFETY: two system calls, prctl and fcntl, neither of which touches memory.
+    unsafe {
+        command.pre_exec(move || {
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            bequeath(number)
+        });
+    }
+    let child = command.spawn().context(Kind::DiskServer, || format!("start the disk server {program}"))?;
+    Ok((ours, child))
+}
+
+/// Starts `init` as pid 1 of a new PID namespace.
+fn start_init(plan: Plan, control: Option<OwnedFd>, server_pid: Option<u32>, log: File) -> Result<(Process, ChildStdout)> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let proc = rustix::fs::open("/proc", flags, Mode::empty()).context(Kind::Internal, || "open /proc")?;
+    let control_fd = control.as_ref().map(AsRawFd::as_raw_fd);
+    let handoff = Handoff { plan, proc_fd: proc.as_raw_fd(), control_fd, server_pid };
+    let inherited = [Some(handoff.proc_fd), control_fd];
+    // SAFETY: NEWPID does not touch file descriptors; it decides where children are born.
+    unsafe { unshare_unsafe(UnshareFlags::NEWPID) }
+        .context(Kind::Internal, || "unshare the PID namespace (needs root)")?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("fscost-agent").arg("init");
+    command.stdin(handoff.to_file()?).stdout(Stdio::piped()).stderr(log);
+    command.process_group(0);
+    // SAFETY: system calls prctl and fcntl only, which touch no memory.
+    unsafe {
+        command.pre_exec(move || {
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            inherited.into_iter().flatten().try_for_each(bequeath)
+        });
+    }
+    let mut child = command.spawn().context(Kind::Internal, || "start init")?;
+    let events = child.stdout.take().ok_or_else(|| CellError::new(Kind::Internal, "init has no output"))?;
+    Ok((Process::new(child)?, events))
+}
+
+fn clone(file: &File) -> Result<File> {
+    file.try_clone().context(Kind::Internal, || "duplicate the log")
+}
+
+/// A child, and how it ended.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    pidfd: OwnedFd,
+    status: Option<ExitStatus>,
+}
+
+impl Process {
+    fn new(child: Child) -> Result<Self> {
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| CellError::new(Kind::Internal, "a child without a number"))?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).context(Kind::Internal, || "pidfd_open")?;
+        Ok(Self { child, pidfd, status: None })
+    }
+
+    fn reap(&mut self) -> bool {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status.is_some()
+    }
+
+    fn kill(&mut self) {
+        if self.status.is_none() {
+            // It can only fail because the process has ended.
+            let _ = self.child.kill();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Supervisor {
+    init: Process,
+    events: Option<ChildStdout>,
+    server: Option<Process>,
+    signals: SignalFd,
+    relay: Relay,
+    /// When to end everything by force.
+    deadline: Option<Instant>,
+    /// Why everything was ended early.
+    interrupted: Option<String>,
+}
+
+impl Supervisor {
+    /// Passes events on until all has ended; gives the last event.
+    fn supervise(mut self) -> Value {
+        while !self.is_over() {
+            self.wait();
+            self.pass_on();
+            if let Ok(Some(signal)) = self.signals.read_signal() {
+                self.interrupt(format!("ended by signal {}", signal.ssi_signo));
+            }
+            self.note_ends();
+            if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                self.kill_all();
+            }
+        }
+        self.last_event()
+    }
+
+    fn is_over(&self) -> bool {
+        let server_ended = self.server.as_ref().is_none_or(|server| server.status.is_some());
+        self.init.status.is_some() && server_ended && self.events.is_none()
+    }
+
+    fn wait(&self) {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
+        let processes = std::iter::once(&self.init).chain(self.server.as_ref());
+        fds.extend(processes.filter(|process| process.status.is_none()).map(|process| PollFd::new(&process.pidfd, PollFlags::IN)));
+        if let Some(events) = &self.events {
+            fds.push(PollFd::new(events, PollFlags::IN));
+        }
+        let wait = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let wait = wait.map(|wait| Timespec::try_from(wait).unwrap_or_default());
+        // Whatever woke us is looked at anyway.
+        let _ = poll(&mut fds, wait.as_ref());
+    }
+
+    fn pass_on(&mut self) {
+        let Some(events) = &mut self.events else { return };
+        let mut fds = [PollFd::new(events, PollFlags::IN)];
+        if !poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
+            return;
+        }
+        let mut bytes = [0; 64 * 1024];
+        let length = events.read(&mut bytes).unwrap_or(0);
+        if length == 0 {
+            self.events = None;
+        } else if let Err(error) = self.relay.take(&bytes[..length], &mut std::io::stdout().lock()) {
+            self.interrupt(format!("the runner does not read events: {error}"));
+        }
+    }
+
+    fn interrupt(&mut self, why: String) {
+        self.interrupted.get_or_insert(why);
+        self.kill_all();
+    }
+
+    /// Kills both. The end of the server also ends whatever hangs in the kernel on its disks.
+    fn kill_all(&mut self) {
+        self.init.kill();
+        if let Some(server) = &mut self.server {
+            server.kill();
+        }
+        self.deadline = None;
+    }
+
+    fn note_ends(&mut self) {
+        let init_was = self.init.status.is_some();
+        let init_ended = self.init.reap();
+        if let Some(server) = &mut self.server {
+            let server_was = server.status.is_some();
+            if server.reap() && !server_was && !init_ended && self.relay.last().is_none() {
+                self.end_within(SERVER_GONE_LIMIT);
+            }
+        }
+        if init_ended && !init_was {
+            self.end_within(SERVER_LIMIT);
+        } else if !init_ended && (self.relay.last().is_some() || self.events.is_none()) {
+            self.end_within(INIT_LIMIT);
+        }
+    }
+
+    fn end_within(&mut self, limit: Duration) {
+        if self.interrupted.is_none() {
+            self.deadline.get_or_insert(Instant::now() + limit);
+        }
+    }
+
+    fn last_event(self) -> Value {
+        let server_status = self.server.as_ref().and_then(|server| server.status);
+        let failed = |kind, message: String| json!(Event::Failed(Failed::new("", &CellError::new(kind, message), Vec::new())));
+        if let Some(why) = self.interrupted {
+            return failed(Kind::Interrupted, why);
+        }
+        let server_failed = server_status.filter(|status| !status.success());
+        match (self.relay.into_last(), server_failed) {
+            (Some(last), Some(status)) if last["event"] == "done" => {
+                failed(Kind::DiskServer, format!("the disk server finished the recording, but then {}: {last}", describe(status)))
+            }
+            (Some(mut last), Some(status)) => {
+                if last["kind"] == "disk-server" {
+                    let message = last["message"].as_str().unwrap_or_default();
+                    last["message"] = json!(format!("{message} (the disk server {})", describe(status)));
+                    last["status"] = json!(status.code());
+                    last["signal"] = json!(status.signal());
+                }
+                last
+            }
+            (Some(last), None) => last,
+            (None, Some(status)) => failed(Kind::DiskServer, format!("the disk server {} before the cell ended", describe(status))),
+            (None, None) => {
+                let how = self.init.status.map_or_else(|| "ended".to_owned(), describe);
+                failed(Kind::Internal, format!("init {how} (if nobody killed it: is the machine out of memory?)"))
+            }
+        }
+    }
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with status {code}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}

@@ -1,0 +1,283 @@
+//! The plan of a cell: what the runner writes to standard input.
+
+use crate::error::{CellError, Context, Kind, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// The version of the protocol that this agent speaks.
+pub const VERSION: u32 = 1;
+
+/// One cell, fully spelled out.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The process that must be the agent's parent: it may have died before the agent could ask to die with it.
+    pub parent_pid: i32,
+    /// Receives the output of every command.
+    pub log: PathBuf,
+    /// An existing directory; hidden by a private tmpfs inside the cell.
+    pub base: PathBuf,
+    /// Bound read-only at `base/input`.
+    #[serde(default)]
+    pub input: Option<PathBuf>,
+    /// argv of the disk server.
+    #[serde(default)]
+    pub disk_server: Option<Vec<String>>,
+    /// The disks of the cell.
+    pub disks: Vec<DiskPlan>,
+    /// Commands that format.
+    pub mkfs: Vec<Vec<String>>,
+    /// What is mounted on `{dir}`.
+    pub mount: MountPlan,
+    /// Commands run once after mounting.
+    #[serde(default)]
+    pub after_mount: Vec<Vec<String>>,
+    /// Commands whose output becomes an `inspected` event.
+    #[serde(default)]
+    pub inspect: Vec<InspectPlan>,
+    /// The workload.
+    pub steps: Vec<StepPlan>,
+}
+
+/// One disk: served by the disk server unless `file` or `device` is given.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskPlan {
+    /// Its name in placeholders, marks and events.
+    pub name: String,
+    /// Sector size of the loop device.
+    #[serde(default = "default_logical_block_bytes")]
+    pub logical_block_bytes: u32,
+    /// Attach a plain loop device to this file.
+    #[serde(default)]
+    pub file: Option<PathBuf>,
+    /// Use this real block device.
+    #[serde(default)]
+    pub device: Option<PathBuf>,
+}
+
+/// Arguments of mount(2).
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MountPlan {
+    /// File system type, as the kernel names it.
+    #[serde(rename = "type")]
+    pub fs_type: String,
+    /// Source, usually `{disk.main}`.
+    pub device: String,
+    /// Comma list.
+    #[serde(default)]
+    pub options: String,
+    /// Hand every word of `options` to the file system, also those that are flags of mount(2).
+    #[serde(default)]
+    pub data_only: bool,
+}
+
+/// A command whose output is kept as a fact about the cell.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct InspectPlan {
+    /// Name of the fact.
+    pub name: String,
+    /// argv.
+    pub command: Vec<String>,
+}
+
+/// One step of the workload.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepPlan {
+    /// Name of its interval.
+    pub name: String,
+    /// Given to `/bin/sh -c`.
+    pub shell: String,
+    /// A phase, or a prepare step.
+    pub measured: bool,
+    /// What ends it.
+    pub settle: Settle,
+    /// Empty the page cache before it.
+    #[serde(default)]
+    pub drop_caches: bool,
+    /// Measure pauses of small directory changes while it runs.
+    #[serde(default)]
+    pub probe_interval_ms: Option<u64>,
+    /// Limit for the command and what follows it, each step anew.
+    pub timeout_s: u64,
+    /// Added to the environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+/// What ends a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Settle {
+    /// syncfs.
+    Sync,
+    /// Unmount and mount again.
+    Remount,
+    /// Nothing.
+    None,
+}
+
+fn default_logical_block_bytes() -> u32 {
+    512
+}
+
+fn bad(message: impl Into<String>) -> CellError {
+    CellError::new(Kind::Plan, message)
+}
+
+/// Reads and checks a plan; nothing has been done when this fails.
+pub fn parse(text: &[u8]) -> Result<Plan> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    // The version first: a plan of another version may have other fields, and the reason is the version.
+    let versioned: Versioned = serde_json::from_slice(text).context(Kind::Plan, || "the plan is not JSON with a version")?;
+    if versioned.version != VERSION {
+        return Err(bad(format!("the plan has version {}, this agent runs version {VERSION}", versioned.version)));
+    }
+    let plan: Plan = serde_json::from_slice(text).context(Kind::Plan, || "the plan is not as docs/cell-protocol.md says")?;
+    plan.check()?;
+    Ok(plan)
+}
+
+impl Plan {
+    fn check(&self) -> Result<()> {
+        for (what, path) in [("log", Some(&self.log)), ("base", Some(&self.base)), ("input", self.input.as_ref())] {
+            if path.is_some_and(|path| !path.is_absolute()) {
+                return Err(bad(format!("`{what}` must be an absolute path")));
+            }
+        }
+        self.check_disks()?;
+        self.check_steps()?;
+        let sample = self.sample_placeholders();
+        let argvs = self.mkfs.iter().chain(&self.after_mount).chain(self.inspect.iter().map(|inspect| &inspect.command));
+        for argv in argvs {
+            if argv.is_empty() {
+                return Err(bad("an empty command"));
+            }
+            for word in argv {
+                sample.fill(word)?;
+            }
+        }
+        sample.fill(&self.mount.device)?;
+        sample.fill(&self.mount.options)?;
+        for step in &self.steps {
+            for text in std::iter::once(&step.shell).chain(step.env.values()) {
+                sample.fill(text)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_disks(&self) -> Result<()> {
+        let mut names = BTreeSet::new();
+        for disk in &self.disks {
+            let name = &disk.name;
+            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-') {
+                return Err(bad(format!("disk name {name:?}: letters, digits, `-` and `_` only")));
+            }
+            if !names.insert(name) {
+                return Err(bad(format!("two disks named {name}")));
+            }
+            if disk.file.is_some() && disk.device.is_some() {
+                return Err(bad(format!("disk {name} has both `file` and `device`")));
+            }
+            if disk.is_served() && self.disk_server.is_none() {
+                return Err(bad(format!("disk {name} is to be served, but `disk_server` is null")));
+            }
+        }
+        match &self.disk_server {
+            Some(argv) if argv.is_empty() => Err(bad("`disk_server` is an empty command")),
+            Some(_) if !self.disks.iter().any(DiskPlan::is_served) => Err(bad("`disk_server` is given, but no disk is served")),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_steps(&self) -> Result<()> {
+        let mut names = BTreeSet::from(["mkfs", "mount", "end"]);
+        for step in &self.steps {
+            if step.name.is_empty() || !names.insert(&step.name) {
+                return Err(bad(format!("step name {:?} is empty, taken or reserved", step.name)));
+            }
+            if step.timeout_s == 0 || step.probe_interval_ms == Some(0) {
+                return Err(bad(format!("step {}: times must be above zero", step.name)));
+            }
+        }
+        if self.steps.is_empty() {
+            return Err(bad("no steps"));
+        }
+        Ok(())
+    }
+
+    /// Placeholders with the right names and no values, to find unknown ones before anything is done.
+    fn sample_placeholders(&self) -> Placeholders {
+        let disks = self.disks.iter().map(|disk| (disk.name.clone(), String::new())).collect();
+        Placeholders::new(self, disks)
+    }
+}
+
+impl DiskPlan {
+    /// Whether the disk server serves it.
+    pub fn is_served(&self) -> bool {
+        self.file.is_none() && self.device.is_none()
+    }
+}
+
+/// The values of `{disk.NAME}`, `{dir}`, `{input}` and `{scratch}`.
+#[derive(Debug)]
+pub struct Placeholders {
+    values: BTreeMap<String, String>,
+}
+
+impl Placeholders {
+    /// Placeholders of a plan, given the path of each disk.
+    pub fn new(plan: &Plan, disks: Vec<(String, String)>) -> Self {
+        let under = |name: &str| plan.base.join(name).to_string_lossy().into_owned();
+        let mut values: BTreeMap<String, String> =
+            disks.into_iter().map(|(name, path)| (format!("disk.{name}"), path)).collect();
+        values.insert("dir".into(), under("fs"));
+        values.insert("scratch".into(), under("scratch"));
+        if plan.input.is_some() {
+            values.insert("input".into(), under("input"));
+        }
+        Self { values }
+    }
+
+    /// Replaces the placeholders in `text`. Other braces stay: the text may be shell, with its own.
+    pub fn fill(&self, text: &str) -> Result<String> {
+        let mut filled = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(open) = rest.find('{') {
+            filled.push_str(&rest[..open]);
+            rest = &rest[open..];
+            let word = rest[1..].split_once('}').map(|(word, _)| word);
+            // `${dir}` is the shell's own variable, not ours.
+            let ours = word.filter(|_| !filled.ends_with('$'));
+            match ours {
+                Some(word) if self.values.contains_key(word) => {
+                    filled.push_str(&self.values[word]);
+                    rest = &rest[word.len() + 2..];
+                }
+                Some(word) if word == "input" || word.starts_with("disk.") => {
+                    return Err(bad(format!("{{{word}}} is used, but the plan has no such thing")));
+                }
+                _ => {
+                    filled.push('{');
+                    rest = &rest[1..];
+                }
+            }
+        }
+        filled.push_str(rest);
+        Ok(filled)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! How long the file system makes others wait: a small directory made and removed at a fixed rhythm beside the command.
+
+use crate::error::{Context, Kind, Result};
+use crate::event::ProbeResult;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const NAME: &str = ".fscost-probe";
+
+/// A running probe.
+#[derive(Debug)]
+pub struct Probe {
+    stop: Sender<()>,
+    thread: JoinHandle<ProbeResult>,
+}
+
+impl Probe {
+    /// Starts in `dir`, the root of the file system under test.
+    pub fn start(dir: &Path, interval_ms: u64) -> Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let root = rustix::fs::open(dir, flags, Mode::empty()).context(Kind::Internal, || "open the probe's directory")?;
+        let (stop, stopped) = channel();
+        let run = move || {
+            let mut result = ProbeResult { interval_ms, pauses_ns: Vec::new(), failures: 0 };
+            let interval = Duration::from_millis(interval_ms);
+            let mut next = Instant::now();
+            loop {
+                let wait = next.saturating_duration_since(Instant::now());
+                if !matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout)) {
+                    return result;
+                }
+                match pause(&root) {
+                    Ok(pause) => result.pauses_ns.push(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX)),
+                    Err(_) => result.failures += 1,
+                }
+                // A pause longer than the interval is one pause, not many.
+                next = (next + interval).max(Instant::now());
+            }
+        };
+        let thread = std::thread::Builder::new().name("probe".into()).spawn(run).context(Kind::Internal, || "start the probe")?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends the probe.
+    pub fn end(self) -> Option<ProbeResult> {
+        drop(self.stop);
+        self.thread.join().ok()
+    }
+}
+
+/// mkdir and rmdir: neither follows a symbolic link that the workload may have put there.
+fn pause(root: &OwnedFd) -> rustix::io::Result<Duration> {
+    let start = Instant::now();
+    rustix::fs::mkdirat(root, NAME, Mode::RWXU)?;
+    rustix::fs::unlinkat(root, NAME, AtFlags::REMOVEDIR)?;
+    Ok(start.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_are_measured_and_nothing_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let probe = Probe::start(dir.path(), 5).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        let result = probe.end().unwrap();
+        assert!((2..=21).contains(&result.pauses_ns.len()), "{result:?}");
+        assert!(result.pauses_ns.iter().all(|pause| *pause > 0));
+        assert_eq!(result.failures, 0);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_planted_link_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/tmp/elsewhere", dir.path().join(NAME)).unwrap();
+        let probe = Probe::start(dir.path(), 5).unwrap();
+        std::thread::sleep(Duration::from_millis(30));
+        let result = probe.end().unwrap();
+        assert!(result.pauses_ns.is_empty() && result.failures > 0, "{result:?}");
+        assert!(dir.path().join(NAME).is_symlink());
+    }
+}

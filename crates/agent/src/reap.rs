@@ -1,0 +1,75 @@
+//! Waiting as pid 1: for commands, and for everything that they leave behind.
+
+use crate::error::{CellError, Context, Kind, Result};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid as NixPid;
+use rustix::process::{WaitOptions, WaitStatus, wait};
+
+/// Waits until the process `pid` has ended; reaps orphans meanwhile.
+pub fn until_ended(pid: u32) -> Result<WaitStatus> {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((ended, status))) if u32::try_from(ended.as_raw_nonzero().get()) == Ok(pid) => return Ok(status),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error).context(Kind::Internal, || format!("wait for process {pid}")),
+        }
+    }
+}
+
+/// Waits until no process is left. Every orphan becomes a child of pid 1, so "no child" means "no process".
+pub fn until_alone() -> Result<()> {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::CHILD) => return Ok(()),
+            Err(error) => return Err(error).context(Kind::Internal, || "wait for orphans"),
+        }
+    }
+}
+
+/// Whether a child is left; reaps those that have ended.
+pub fn is_alone() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return false,
+            Err(_) => return true,
+        }
+    }
+}
+
+/// Kills every process of the PID namespace but this one.
+pub fn kill_all() -> Result<()> {
+    // Anywhere but in pid 1 of our own namespace, -1 would be every process of the machine.
+    if std::process::id() != 1 {
+        return Err(CellError::new(Kind::Internal, "kill_all outside of init"));
+    }
+    match kill(NixPid::from_raw(-1), Signal::SIGKILL) {
+        Ok(()) | Err(nix::errno::Errno::ESRCH) => Ok(()),
+        Err(error) => Err(error).context(Kind::Internal, || "kill what is left"),
+    }
+}
+
+/// Every process of the PID namespace but this one that has not ended, with its command line.
+pub fn processes() -> Vec<(u32, String)> {
+    let own = std::process::id();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| *pid != own)
+        .filter_map(|pid| Some((pid, describe(pid)?)))
+        .collect()
+}
+
+fn describe(pid: u32) -> Option<String> {
+    let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).ok();
+    // A zombie has no command line; its stat says Z. A kernel thread has none either, but is not in our namespace.
+    let line = String::from_utf8_lossy(&read("cmdline")?).replace('\0', " ").trim().to_owned();
+    if !line.is_empty() {
+        return Some(line.chars().take(200).collect());
+    }
+    let stat = String::from_utf8_lossy(&read("stat")?).into_owned();
+    let (_, state) = stat.rsplit_once(')')?;
+    let ended = matches!(state.trim_start().chars().next(), Some('Z' | 'X') | None);
+    (!ended).then(|| String::from_utf8_lossy(&read("comm").unwrap_or_default()).trim().to_owned())
+}

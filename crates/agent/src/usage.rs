@@ -1,0 +1,126 @@
+//! What the commands of an interval used: CPU time, and bytes through read and write calls.
+//!
+//! `init` is pid 1 of its PID namespace, so it waits for every descendant of a command, and the kernel adds up in it what
+//! they used: `RUSAGE_CHILDREN` for CPU, and `/proc/self/io`, whose `rchar` and `wchar` include those of children that were
+//! waited for (kernel/exit.c, `wait_task_zombie`). A descendant whose own parent ignores SIGCHLD is reaped by the kernel
+//! without adding to either: such programs are under-counted.
+
+use crate::cpu::{CpuReader, CpuTimes};
+use crate::error::{Context, Kind, Result};
+use crate::event::Interval;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use rustix::fs::{Mode, OFlags};
+use rustix::time::{ClockId, clock_gettime};
+
+/// A reading before or after an interval.
+#[derive(Debug)]
+pub struct Usage {
+    cpu: CpuTimes,
+    user_ns: u64,
+    system_ns: u64,
+    bytes: IoBytes,
+}
+
+/// `rchar` and `wchar`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct IoBytes {
+    read: u64,
+    written: u64,
+}
+
+impl Usage {
+    /// Reads at the begin of an interval: the slow part first, so that it is not inside.
+    pub fn begin(reader: &CpuReader) -> Result<Self> {
+        let cpu = reader.read();
+        Self::with(cpu)
+    }
+
+    /// Reads at the end of an interval: the slow part last.
+    pub fn end(reader: &CpuReader) -> Result<Self> {
+        let mut usage = Self::with(CpuTimes::default())?;
+        usage.cpu = reader.read();
+        Ok(usage)
+    }
+
+    fn with(cpu: CpuTimes) -> Result<Self> {
+        let children = getrusage(UsageWho::RUSAGE_CHILDREN).context(Kind::Internal, || "getrusage")?;
+        let bytes = IoBytes::of_children().context(Kind::Internal, || "read /proc/self/io")?;
+        Ok(Self { cpu, user_ns: nanoseconds(children.user_time()), system_ns: nanoseconds(children.system_time()), bytes })
+    }
+
+    /// Puts what was used since `begin` into `interval`. `own_ns` is the CPU time of `init` itself for the kernel's
+    /// work on the interval's behalf (mount, syncfs, umount).
+    pub fn record(&self, begin: &Self, own_ns: u64, interval: &mut Interval) {
+        let used = self.cpu.since(&begin.cpu);
+        interval.cpu_user_ns = self.user_ns.saturating_sub(begin.user_ns);
+        interval.cpu_system_ns = self.system_ns.saturating_sub(begin.system_ns) + own_ns;
+        interval.cpu_kernel_threads_ns = used.kernel_threads;
+        interval.cpu_disk_server_ns = used.disk_server;
+        interval.program_read_bytes = self.bytes.read.saturating_sub(begin.bytes.read);
+        interval.program_write_bytes = self.bytes.written.saturating_sub(begin.bytes.written);
+    }
+}
+
+/// CPU time of the calling thread so far.
+pub fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+fn nanoseconds(time: TimeVal) -> u64 {
+    let microseconds = time.tv_sec() * 1_000_000 + time.tv_usec();
+    u64::try_from(microseconds).unwrap_or(0) * 1000
+}
+
+impl IoBytes {
+    /// What children that were waited for did so far: the process's numbers less those of its living threads.
+    ///
+    /// Threads of ours that end in between must not have used read or write calls (they use send and recv, which
+    /// these counters do not see).
+    fn of_children() -> std::io::Result<Self> {
+        let (process, own_read) = read_io("/proc/self/io")?;
+        let mut threads = Self::default();
+        for entry in std::fs::read_dir("/proc/self/task")? {
+            let path = entry?.path().join("io");
+            let Ok((thread, _)) = read_io(&path.to_string_lossy()) else { continue };
+            threads.read += thread.read;
+            threads.written += thread.written;
+        }
+        // The first reading itself is in the thread's number, but was not yet in the process's.
+        threads.read = threads.read.saturating_sub(own_read);
+        Ok(Self {
+            read: process.read.saturating_sub(threads.read),
+            written: process.written.saturating_sub(threads.written),
+        })
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let field = |name: &str| {
+            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse::<u64>().ok())
+        };
+        Some(Self { read: field("rchar")?, written: field("wchar")? })
+    }
+}
+
+/// The numbers, and how many bytes reading them added to `rchar`.
+fn read_io(path: &str) -> std::io::Result<(IoBytes, u64)> {
+    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut buffer = [0_u8; 1024];
+    let length = rustix::io::read(fd, &mut buffer)?;
+    let text = String::from_utf8_lossy(&buffer[..length]);
+    let bytes = IoBytes::parse(&text).ok_or_else(|| std::io::Error::other(format!("{path} has no rchar and wchar")))?;
+    Ok((bytes, length as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_proc_io() {
+        let text = "rchar: 6976\nwchar: 12\nsyscr: 10\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 4096\ncancelled_write_bytes: 0\n";
+        assert_eq!(IoBytes::parse(text), Some(IoBytes { read: 6976, written: 12 }));
+        assert_eq!(IoBytes::parse("rchar: 1\n"), None);
+    }
+}

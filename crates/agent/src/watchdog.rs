@@ -1,0 +1,220 @@
+//! A thread that ends what would not end by itself: a step past its time, what a step leaves running, and work on a disk
+//! whose server has gone.
+
+use crate::error::{CellError, Context, Kind, Result};
+use crate::event::{Event, Failed, emit};
+use crate::reap;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long descendants of a command may outlive it.
+const LEFTOVER_LIMIT: Duration = Duration::from_secs(10);
+/// How long killed processes, and system calls on a dead disk, may take to end.
+const END_LIMIT: Duration = Duration::from_secs(10);
+const KILL_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why the watchdog acted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The step's time is over.
+    Timeout(Duration),
+    /// These outlive the step's command.
+    LeftRunning(Vec<String>),
+    /// The disk server has ended, or has something to say.
+    DiskServer,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    Leftover,
+    Over,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    deadline: Instant,
+    verdict: Option<Verdict>,
+}
+
+/// A running watchdog.
+#[derive(Debug)]
+pub struct Watchdog {
+    state: Arc<Mutex<State>>,
+    /// A datagram socket: read and write calls would be counted as the workload's (see `usage`).
+    wake: UnixDatagram,
+    thread: Option<JoinHandle<()>>,
+    step: String,
+    step_deadline: Instant,
+}
+
+impl Watchdog {
+    /// Watches over `step` for `limit`; `server` is the control socket, on which nothing may be expected meanwhile.
+    pub fn start(step: &str, limit: Duration, server: Option<OwnedFd>) -> Result<Self> {
+        let (wake, woken) = UnixDatagram::pair().context(Kind::Internal, || "make a socket pair")?;
+        let step_deadline = Instant::now() + limit;
+        let state = Arc::new(Mutex::new(State { phase: Phase::Running, deadline: step_deadline, verdict: None }));
+        let guard = Guard { state: Arc::clone(&state), woken, server, limit, step: step.to_owned() };
+        let thread = std::thread::Builder::new()
+            .name("watchdog".into())
+            .spawn(move || guard.run())
+            .context(Kind::Internal, || "start the watchdog")?;
+        Ok(Self { state, wake, thread: Some(thread), step: step.to_owned(), step_deadline })
+    }
+
+    /// The command has ended: what is left of it has little time.
+    pub fn command_ended(&self) {
+        self.change(Phase::Leftover, Instant::now() + LEFTOVER_LIMIT);
+    }
+
+    /// All of the command is gone; what follows has what remains of the step's time.
+    pub fn command_gone(&self) {
+        self.change(Phase::Running, self.step_deadline);
+    }
+
+    /// Why the watchdog acted, if it did.
+    pub fn verdict(&self) -> Option<Verdict> {
+        lock(&self.state).verdict.clone()
+    }
+
+    /// The verdict as a failure. For `DiskServer` the server may know better.
+    pub fn failure(&self) -> Option<CellError> {
+        self.verdict().map(|verdict| failure(&self.step, &verdict))
+    }
+
+    fn change(&self, phase: Phase, deadline: Instant) {
+        let mut state = lock(&self.state);
+        state.phase = phase;
+        state.deadline = deadline;
+        drop(state);
+        // When the thread has gone there is nobody to wake.
+        let _ = self.wake.send(&[0]);
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.change(Phase::Over, Instant::now());
+        if let Some(thread) = self.thread.take() {
+            // It does not panic; and if it did, the step is over all the same.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Guard {
+    state: Arc<Mutex<State>>,
+    woken: UnixDatagram,
+    server: Option<OwnedFd>,
+    limit: Duration,
+    step: String,
+}
+
+impl Guard {
+    fn run(self) {
+        let mut acting_since = None;
+        loop {
+            let (phase, deadline) = {
+                let state = lock(&self.state);
+                (state.phase, state.deadline)
+            };
+            if phase == Phase::Over {
+                return;
+            }
+            let until = if acting_since.is_some() { Instant::now() + KILL_PAUSE } else { deadline };
+            // Once acting, the server's socket would only be readable all the time.
+            let server_spoke = self.sleep(until, acting_since.is_none());
+            let since = match acting_since {
+                Some(since) => since,
+                None => {
+                    let mut state = lock(&self.state);
+                    if state.phase == Phase::Over {
+                        return;
+                    }
+                    let verdict = if server_spoke {
+                        Verdict::DiskServer
+                    } else if Instant::now() < state.deadline {
+                        continue;
+                    } else if state.phase == Phase::Leftover {
+                        Verdict::LeftRunning(names())
+                    } else {
+                        Verdict::Timeout(self.limit)
+                    };
+                    state.verdict = Some(verdict);
+                    let now = Instant::now();
+                    acting_since = Some(now);
+                    now
+                }
+            };
+            // Again and again: processes may be starting others.
+            let _ = reap::kill_all();
+            if since.elapsed() > END_LIMIT {
+                self.give_up();
+            }
+        }
+    }
+
+    /// Sleeps until then, or until woken; true when the server's socket has something to read.
+    fn sleep(&self, until: Instant, with_server: bool) -> bool {
+        let mut fds = vec![PollFd::new(&self.woken, PollFlags::IN)];
+        if let Some(server) = self.server.as_ref().filter(|_| with_server) {
+            fds.push(PollFd::new(server, PollFlags::IN));
+        }
+        let wait = until.saturating_duration_since(Instant::now());
+        let wait = Timespec::try_from(wait).unwrap_or_default();
+        if poll(&mut fds, Some(&wait)).is_err() {
+            return false;
+        }
+        let server_spoke = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        if !fds[0].revents().is_empty() {
+            let _ = self.woken.recv(&mut [0; 8]);
+        }
+        server_spoke
+    }
+
+    /// The main thread hangs in the kernel: say so, and end. `outer` then ends the disk server, which ends the hanging.
+    fn give_up(&self) -> ! {
+        let verdict = lock(&self.state).verdict.clone().unwrap_or(Verdict::Timeout(self.limit));
+        let mut error = failure(&self.step, &verdict);
+        let left = names();
+        if left.is_empty() {
+            error.message.push_str("; a system call on the file system does not return");
+        } else {
+            error.message.push_str(&format!("; these do not die: {}", left.join(", ")));
+        }
+        let _ = emit(&Event::Failed(Failed::new(&self.step, &error, Vec::new())));
+        std::process::exit(1);
+    }
+}
+
+fn failure(step: &str, verdict: &Verdict) -> CellError {
+    match verdict {
+        Verdict::Timeout(limit) => CellError::new(
+            Kind::Timeout,
+            format!("{step} did not end within {} s and was ended; allow more time, or give it less to do", limit.as_secs()),
+        ),
+        Verdict::LeftRunning(names) => CellError::new(
+            Kind::LeftRunning,
+            format!(
+                "the command of {step} ended, but left running for {} s: {}; end them in the step itself, so that their writes are counted",
+                LEFTOVER_LIMIT.as_secs(),
+                names.join(", ")
+            ),
+        ),
+        Verdict::DiskServer => CellError::new(Kind::DiskServer, format!("the disk server ended during {step}")),
+    }
+}
+
+fn names() -> Vec<String> {
+    reap::processes().into_iter().map(|(pid, name)| format!("{name} ({pid})")).collect()
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    // A poisoned lock: its holder panicked between two assignments; either value will do.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
