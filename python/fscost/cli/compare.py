@@ -33,15 +33,15 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="PROFILE",
-            help=f"A file system as mkfs and mount spell it; repeat. [default: {', '.join(DEFAULT_PROFILES)}]",
+            help=f"A file system as mkfs and mount spell it; repeat. (default: {', '.join(DEFAULT_PROFILES)})",
             rich_help_panel=_WHAT,
         ),
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(metavar="PROFILE", help="What ratios are to. [default: the first]", rich_help_panel=_WHAT)
+        str | None, typer.Option(metavar="PROFILE", help="What ratios are to. (default: the first)", rich_help_panel=_WHAT)
     ] = None,
     workload: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"A built-in workload. [default: {DEFAULT_WORKLOAD}]", rich_help_panel=_WHAT)
+        str | None, typer.Option(metavar="NAME", help=f"A built-in workload. (default: {DEFAULT_WORKLOAD})", rich_help_panel=_WHAT)
     ] = None,
     prepare: Annotated[
         list[str] | None, typer.Option(metavar="COMMAND", help="A shell command before it, not measured; repeat.", rich_help_panel=_WHAT)
@@ -55,7 +55,7 @@ def compare(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of everything random.", rich_help_panel=_WHAT)] = Request.seed,
     settle: Annotated[
-        str | None, typer.Option(metavar="sync|remount", help="What ends each phase. [default: as the workload says]", rich_help_panel=_HOW)
+        str | None, typer.Option(metavar="sync|remount", help="What ends each phase. (default: as the workload says)", rich_help_panel=_HOW)
     ] = None,
     drop_caches: Annotated[
         bool, typer.Option("--drop-caches", help="Empty the page cache before each phase.", rich_help_panel=_HOW)
@@ -72,10 +72,10 @@ def compare(
     precision: Annotated[float, typer.Option(help="Narrow enough: 0.02 is ± 2 %.", rich_help_panel=_ENOUGH)] = Request.precision,
     size: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Of the disk, for example 4G. [default: 4G, or what the workload needs]", rich_help_panel=_DISK),
+        typer.Option(metavar="SIZE", help="Of the disk, for example 4G. (default: 4G, or what the workload needs)", rich_help_panel=_DISK),
     ] = None,
-    logical_block_size: Annotated[int | None, typer.Option(metavar="BYTES", help="[default: 512]", rich_help_panel=_DISK)] = None,
-    physical_block_size: Annotated[int | None, typer.Option(metavar="BYTES", help="[default: 4096]", rich_help_panel=_DISK)] = None,
+    logical_block_size: Annotated[int | None, typer.Option(metavar="BYTES", help="(default: 512)", rich_help_panel=_DISK)] = None,
+    physical_block_size: Annotated[int | None, typer.Option(metavar="BYTES", help="(default: 4096)", rich_help_panel=_DISK)] = None,
     device: Annotated[
         str | None, typer.Option(metavar="/dev/X", help="A real block device, ERASED, in place of recorded disks.", rich_help_panel=_DISK)
     ] = None,
@@ -86,7 +86,7 @@ def compare(
     keep: Annotated[
         str, typer.Option(metavar="all|one|none", help="Recordings kept: all, one of each profile, none.", rich_help_panel=_WHERE)
     ] = Request.keep,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="[default: fscost-runs/TIME-WORKLOAD]", rich_help_panel=_WHERE)] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="(default: fscost-runs/TIME-WORKLOAD)", rich_help_panel=_WHERE)] = None,
     resume: Annotated[Path | None, typer.Option(metavar="DIR", help="Go on with an interrupted run.", rich_help_panel=_WHERE)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print every command, run none.", rich_help_panel=_WHERE)] = False,
     json: Annotated[

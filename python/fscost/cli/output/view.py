@@ -10,7 +10,7 @@ from fscost.stats import Row, Verdict
 
 NOTHING = "–"
 WRITTEN = "device_write_bytes"
-_SHOWN = (("flushes", "device_flushes"), ("ampl.", "write_amplification"), ("wall", "wall_s"), ("CPU", "cpu_s"), ("space", "space_used_bytes"))
+_SHOWN = (("flushes", "device_flushes"), ("ampl", "write_amplification"), ("wall", "wall_s"), ("CPU", "cpu_s"), ("space", "space_used_bytes"))
 _VERDICTS = {Verdict.LOWER: "less", Verdict.HIGHER: "more", Verdict.NOT_SHOWN: "not shown", Verdict.UNDEFINED: NOTHING}
 _RAM = ("tmpfs", "ramfs")
 
@@ -43,13 +43,17 @@ def view(results: RunResults) -> View:
     rows = sorted(rows, key=lambda row: manifest.profile_names.index(row.profile))
     workload = manifest.workload
     return View(
-        title=plain(f"{manifest.name}: {workload.get('summary') or 'a command'}"),
+        title=plain(f"{_short(manifest.name)}: {workload.get('summary') or 'a command'}"),
         summary=_summary(results, rows),
         about=[plain(line) for line in _about(results, rows)],
         phases=_phases(results, rows),
         problems=_problems(results),
         rows=rows,
     )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 80 else f"{name[:79]}…"
 
 
 def plain(text: str) -> str:
@@ -71,7 +75,7 @@ def _summary(results: RunResults, rows: Sequence[Row]) -> Grid:
         for _, metric in _SHOWN:
             line.append(_value(totals.get((profile, metric))))
         lines.append(line)
-    return Grid("", ("profile", "device written", "ratio (95 %)", "verdict", *(label for label, _ in _SHOWN)), lines)
+    return Grid("", ("profile", "device written", "ratio", "verdict", *(label for label, _ in _SHOWN)), lines)
 
 
 def _value(row: Row | None) -> str:
@@ -79,7 +83,7 @@ def _value(row: Row | None) -> str:
         return NOTHING
     text = human(row.median, row.unit)
     # A time says nothing alone: it belongs to this host and this device model.
-    return f"{text} {human_ratio(row.ratio)}" if row.metric == "wall_s" and row.ratio is not None else text
+    return f"{text} {_ratio(row)}" if row.metric == "wall_s" and row.ratio is not None else text
 
 
 def _against(row: Row | None, baseline: str) -> tuple[str, str]:
@@ -87,11 +91,18 @@ def _against(row: Row | None, baseline: str) -> tuple[str, str]:
     if row is None:
         return NOTHING, NOTHING
     if row.profile == baseline:
-        return "1", "baseline"
+        return "baseline", ""
+    return _ratio(row), _VERDICTS[row.verdict or Verdict.UNDEFINED]
+
+
+def _ratio(row: Row) -> str:
+    """`0.81× ±1.2%`: half of the interval, relative to the ratio. The interval's ends are in the machine formats."""
     if row.ratio is None:
-        return NOTHING, NOTHING
-    interval = "" if row.ratio_low is None or row.ratio_high is None else f" ({row.ratio_low:.2f}–{row.ratio_high:.2f})"
-    return f"{human_ratio(row.ratio)}{interval}", _VERDICTS[row.verdict or Verdict.NOT_SHOWN]
+        return NOTHING
+    if row.ratio_low is None or row.ratio_high is None or row.ratio == 0:
+        return human_ratio(row.ratio)
+    percent = (row.ratio_high - row.ratio_low) / 2 / row.ratio * 100
+    return f"{human_ratio(row.ratio)} ±{percent:.{1 if percent < 9.95 else 0}f}%"
 
 
 def _phases(results: RunResults, rows: Sequence[Row]) -> Grid:
@@ -112,13 +123,19 @@ def _about(results: RunResults, rows: Sequence[Row]) -> list[str]:
     manifest = results.manifest
     totals = [row for row in rows if row.phase == TOTAL and row.metric == WRITTEN]
     counts = sorted({row.n for row in totals})
-    n = "no repetition" if not counts else f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
-    lines = [
-        f"{n}, interleaved, medians; ratio: device bytes written ÷ those of {manifest.baseline}, paired by repetition, with its 95 % interval.",
-        "verdict: a difference is called only when the interval excludes 1 and it is 2 % or more; else it is not shown.",
+    lines = []
+    if counts:
+        n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
+        lines += [
+            f"{n}, interleaved, medians; ratio: device bytes written ÷ those of {manifest.baseline}, paired by repetition, ± half its 95 % interval.",
+            f"verdict: a difference is called only when that interval excludes 1 and it is {stats.MINIMUM_SIZE:.0%} or more; else it is not shown.",
+        ]
+    lines += [
         f"{_kernel(manifest.environment)}; lab {manifest.lab}; seed {manifest.seed}; disk {_size(manifest.options)}; {_device_model(results)}.",
         f"Bytes are exact; times compare only within this run. {_stopped(results)}",
     ]
+    if counts == [1]:
+        lines.append("One repetition has no interval: nothing here is a difference.")
     if totals and manifest.baseline not in {row.profile for row in totals}:
         lines.append(f"No ratios: the baseline {manifest.baseline} has no finished cell.")
     return lines
