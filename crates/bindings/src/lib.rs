@@ -167,6 +167,13 @@ impl Recording {
         })
     }
 
+    /// Write the same recording, compressed at zstd's level, to a new file; returns its size.
+    fn pack(&self, py: Python<'_>, path: PathBuf, level: i32) -> PyResult<u64> {
+        py.detach(|| recording::pack(&self.inner, &path, level))
+            .map(|s| s.file_bytes)
+            .map_err(error)
+    }
+
     /// Write one disk's requests as a dm-log-writes log; returns the number of entries.
     fn export_dm_log_writes(&self, py: Python<'_>, disk: u16, path: PathBuf) -> PyResult<u64> {
         py.detach(|| recording::dm_log_writes::export(&self.inner, disk, &path))
@@ -301,7 +308,6 @@ fn end_text(end: &recording::End) -> String {
 /// Make a recording of a dm-log-writes log; returns the number of entries.
 #[pyfunction]
 fn import_dm_log_writes(py: Python<'_>, log: PathBuf, path: PathBuf) -> PyResult<u64> {
-    const LEVEL: i32 = 1;
-    py.detach(|| recording::dm_log_writes::import(&log, &path, LEVEL))
+    py.detach(|| recording::dm_log_writes::import(&log, &path))
         .map_err(error)
 }

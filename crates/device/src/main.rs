@@ -40,9 +40,6 @@ struct Serve {
     /// The process to die with.
     #[arg(long)]
     ppid: Option<u32>,
-    /// zstd's compression level for the content.
-    #[arg(long, default_value_t = -1, allow_negative_numbers = true)]
-    level: i32,
 }
 
 fn parse_disk(text: &str) -> Result<DiskInfo, String> {
@@ -106,7 +103,7 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
         disks: arguments.disks,
     };
     let clock = store::Clock::start();
-    let writer = Writer::create(&arguments.recording, &header, arguments.level)?;
+    let writer = Writer::create(&arguments.recording, &header)?;
     let mount = fuse::Mount::new()?;
     Ok(server::serve(
         store::Store::new(writer, clock),

@@ -165,7 +165,7 @@ impl LogWriter {
 
 /// Make a recording of a log; the log does not say how large its disk was, so that the furthest write does. Times are entry numbers, in
 /// nanoseconds: only their order means anything. Returns the number of entries.
-pub fn import(log: &Path, recording: &Path, level: i32) -> Result<u64> {
+pub fn import(log: &Path, recording: &Path) -> Result<u64> {
     let failed = |e: io::Error| Error::io("reading", log, e);
     let file = File::open(log).map_err(failed)?;
     let log_bytes = file.metadata().map_err(failed)?.len();
@@ -193,7 +193,6 @@ pub fn import(log: &Path, recording: &Path, level: i32) -> Result<u64> {
                 begin_unix_ns: 0,
                 disks: vec![disk],
             },
-            level,
         )?;
         reader.rewind()?;
         for number in 0..entries {

@@ -61,20 +61,47 @@ impl FrameBuffer {
     }
 }
 
+/// Whether content is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Only what is all zeros: compression would take the CPU from the workload that is being measured.
+    AsItIs,
+    /// Where it gets smaller, at zstd's level.
+    Compressed(i32),
+}
+
 /// Encodes frames; keeps its compression state between them.
 pub(crate) struct Encoder {
     compressor: zstd::bulk::Compressor<'static>,
+    content: Content,
     raw_events: Vec<u8>,
 }
 
 impl Encoder {
-    pub fn new(level: i32) -> Result<Self> {
+    pub fn new(content: Content) -> Result<Self> {
+        let level = match content {
+            Content::AsItIs => 1,
+            Content::Compressed(level) => level,
+        };
         let compressor = zstd::bulk::Compressor::new(level)
             .map_err(|e| Error::new(ErrorKind::Invalid, format!("zstd level {level}: {e}")))?;
         Ok(Self {
             compressor,
+            content,
             raw_events: Vec::new(),
         })
+    }
+
+    /// Put a piece at the beginning of `out`; returns its stored size.
+    fn piece(&mut self, piece: &[u8], out: &mut [u8]) -> std::io::Result<usize> {
+        if self.content != Content::AsItIs || piece.iter().all(|&byte| byte == 0) {
+            let stored = self.compressor.compress_to_buffer(piece, out)?;
+            if stored < piece.len() {
+                return Ok(stored);
+            }
+        }
+        out[..piece.len()].copy_from_slice(piece);
+        Ok(piece.len())
     }
 
     /// The bytes of `frame`, in `out`.
@@ -103,17 +130,7 @@ impl Encoder {
         );
         let mut end = content_at;
         for (index, piece) in pieces.enumerate() {
-            let stored = match self
-                .compressor
-                .compress_to_buffer(piece, &mut out[end..])
-                .map_err(failed)?
-            {
-                smaller if smaller < piece.len() => smaller,
-                _ => {
-                    out[end..end + piece.len()].copy_from_slice(piece);
-                    piece.len()
-                }
-            };
+            let stored = self.piece(piece, &mut out[end..]).map_err(failed)?;
             let entry = RawPiece {
                 stored_bytes: (stored as u32).into(),
                 crc32c: crc32c::crc32c(&out[end..end + stored]).into(),

@@ -4,7 +4,7 @@
 use crate::{
     Error, ErrorKind, Event, Location, Mark, Op, Result, Totals,
     format::{DiskInfo, Header},
-    frame::{Encoder, FrameBuffer, end_frame},
+    frame::{Content, Encoder, FrameBuffer, end_frame},
     reader::PieceCache,
 };
 use std::{
@@ -85,8 +85,13 @@ impl State {
 }
 
 impl Writer {
-    /// Begin a recording at `path`, which must not exist. `level` is zstd's.
-    pub fn create(path: &Path, header: &Header, level: i32) -> Result<Writer> {
+    /// Begin a recording at `path`, which must not exist. Content is stored as it is: [`pack`](crate::pack) compresses a
+    /// finished recording.
+    pub fn create(path: &Path, header: &Header) -> Result<Writer> {
+        Self::create_with(path, header, Content::AsItIs)
+    }
+
+    pub(crate) fn create_with(path: &Path, header: &Header, content: Content) -> Result<Writer> {
         let bytes = header.to_bytes()?;
         let mut file = OpenOptions::new()
             .read(true)
@@ -110,7 +115,7 @@ impl Writer {
             state: Mutex::new(state),
             frame_stored: Condvar::new(),
         });
-        let encoder = Encoder::new(level)?;
+        let encoder = Encoder::new(content)?;
         let (sealed, receiver) = channel();
         let storing = std::thread::Builder::new()
             .name("store-frames".into())

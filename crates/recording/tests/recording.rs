@@ -97,7 +97,7 @@ fn asked() -> impl Strategy<Value = Asked> {
 }
 
 fn write(path: &Path, requests: &[Asked]) -> Summary {
-    let mut writer = Writer::create(path, &header(2), 1).unwrap();
+    let mut writer = Writer::create(path, &header(2)).unwrap();
     for (number, asked) in requests.iter().enumerate() {
         let content = asked.content();
         if asked.op == Op::Write {
@@ -234,7 +234,7 @@ proptest! {
         let (path, log, back) = (folder.path().join("r"), folder.path().join("log"), folder.path().join("back"));
         write(&path, &requests);
         let entries = dm_log_writes::export(&Recording::open(&path).unwrap(), 1, &log).unwrap();
-        prop_assert_eq!(dm_log_writes::import(&log, &back, 1).unwrap(), entries);
+        prop_assert_eq!(dm_log_writes::import(&log, &back).unwrap(), entries);
         let recording = Recording::open(&back).unwrap();
         prop_assert!(verify(&recording).unwrap().is_whole());
         let size = recording.header().disks[0].size_bytes as usize;
@@ -257,14 +257,14 @@ proptest! {
             damaged[at] = byte;
         }
         fs::write(&log, damaged).unwrap();
-        let _ = dm_log_writes::import(&log, &back, 1);
+        let _ = dm_log_writes::import(&log, &back);
     }
 }
 
 #[test]
 fn what_was_written_is_read_back_while_recording() {
     let folder = tempfile::tempdir().unwrap();
-    let mut writer = Writer::create(&folder.path().join("r"), &header(1), 1).unwrap();
+    let mut writer = Writer::create(&folder.path().join("r"), &header(1)).unwrap();
     let mut places = Vec::new();
     for number in 0..600u64 {
         let length = 4096 * (1 + number % 60);
@@ -299,10 +299,33 @@ fn what_was_written_is_read_back_while_recording() {
 }
 
 #[test]
+fn a_packed_recording_says_the_same_in_fewer_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, packed) = (folder.path().join("r"), folder.path().join("p"));
+    let write_of = |seed: u8| Asked {
+        op: Op::Write,
+        disk: 0,
+        offset: 4096 * u64::from(seed),
+        length: 65536,
+        seed,
+    };
+    let requests: Vec<_> = (0..60).map(write_of).collect();
+    write(&path, &requests);
+    let recording = Recording::open(&path).unwrap();
+    let summary = pack(&recording, &packed, 3).unwrap();
+    assert!(summary.file_bytes < fs::metadata(&path).unwrap().len() * 3 / 4);
+    let packed = Recording::open(&packed).unwrap();
+    let (before, after) = (verify(&recording).unwrap(), verify(&packed).unwrap());
+    assert!(after.is_whole());
+    assert_eq!((before.events, before.totals), (after.events, after.totals));
+    assert!(image_of(&packed, 0, &Instant::End) == model(&requests, 0));
+}
+
+#[test]
 fn marks_divide_the_requests_into_intervals() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r");
-    let mut writer = Writer::create(&path, &header(1), 1).unwrap();
+    let mut writer = Writer::create(&path, &header(1)).unwrap();
     for (number, name) in ["mkfs", "clone", "end"].iter().enumerate() {
         let at = number as u64 * 10;
         writer
@@ -354,7 +377,7 @@ fn marks_divide_the_requests_into_intervals() {
 #[test]
 fn impossible_requests_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let mut writer = Writer::create(&folder.path().join("r"), &header(1), 1).unwrap();
+    let mut writer = Writer::create(&folder.path().join("r"), &header(1)).unwrap();
     for wrong in [
         event(Op::Write, 0, 100, 512, 0),
         event(Op::Write, 0, 0, 100, 0),
@@ -376,7 +399,7 @@ fn an_existing_file_is_never_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r");
     fs::write(&path, "precious").unwrap();
-    assert!(Writer::create(&path, &header(1), 1).is_err());
+    assert!(Writer::create(&path, &header(1)).is_err());
     assert_eq!(fs::read(&path).unwrap(), b"precious");
 }
 
@@ -405,7 +428,7 @@ fn other_files_are_told_apart() {
 fn the_bytes_are_those_of_the_document() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r");
-    let mut writer = Writer::create(&path, &header(1), 1).unwrap();
+    let mut writer = Writer::create(&path, &header(1)).unwrap();
     let content: Vec<u8> = (0..512u32)
         .map(|i| crc32c::crc32c(&i.to_le_bytes()) as u8)
         .collect();
