@@ -32,7 +32,13 @@ mod tests {
         for (uuid, device, used) in [("aa", "loop1", "4096\n"), ("bb", "loop2", "8192\n")] {
             fs::create_dir_all(root.path().join(uuid).join("devices").join(device)).unwrap();
             fs::create_dir_all(root.path().join(uuid).join("allocation/metadata")).unwrap();
-            fs::write(root.path().join(uuid).join("allocation/metadata/bytes_used"), used).unwrap();
+            fs::write(
+                root.path()
+                    .join(uuid)
+                    .join("allocation/metadata/bytes_used"),
+                used,
+            )
+            .unwrap();
         }
         fs::create_dir(root.path().join("features")).unwrap();
         assert_eq!(find(root.path(), "loop2"), Some(8192));

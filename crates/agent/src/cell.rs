@@ -77,7 +77,11 @@ impl Cell {
     pub fn run(&mut self) -> Result<Value> {
         for disk in &self.disks {
             let device = disk.path.to_string_lossy().into_owned();
-            emit(&Event::Attached { disk: disk.name.clone(), device, queue: disk.queue() })?;
+            emit(&Event::Attached {
+                disk: disk.name.clone(),
+                device,
+                queue: disk.queue(),
+            })?;
         }
         self.format()?;
         self.mount()?;
@@ -139,7 +143,10 @@ impl Cell {
             }
             match step.settle {
                 Settle::Sync => work.own(|| cell.sync_file_system())?,
-                Settle::Remount => work.own(|| cell.detach_file_system().and_then(|()| cell.attach_file_system()))?,
+                Settle::Remount => work.own(|| {
+                    cell.detach_file_system()
+                        .and_then(|()| cell.attach_file_system())
+                })?,
                 Settle::None => {}
             }
             cell.measure_space(&mut work.interval)
@@ -152,9 +159,15 @@ impl Cell {
         if let Some(control) = &self.control {
             control.mark(name, &counters)?;
         }
-        if let Some(Pending { mut interval, begin }) = self.pending.take() {
+        if let Some(Pending {
+            mut interval,
+            begin,
+        }) = self.pending.take()
+        {
             let none = Counters::default();
-            let since = |(disk, now): (&String, &Counters)| (disk.clone(), now.since(begin.get(disk).unwrap_or(&none)));
+            let since = |(disk, now): (&String, &Counters)| {
+                (disk.clone(), now.since(begin.get(disk).unwrap_or(&none)))
+            };
             interval.counters = counters.iter().map(since).collect();
             emit(&Event::Interval(Box::new(interval)))?;
         }
@@ -182,11 +195,13 @@ impl Cell {
         let result = run(self, &watchdog, &mut work);
         let end = Instant::now();
         let usage_end = Usage::end(&self.cpu)?;
-        if let Some(failure) = watchdog.failure() {
-            return Err(failure);
+        match (watchdog.failure(), result) {
+            // The command had ended by itself before the watchdog acted: how it failed says more.
+            (Some(failure), Err(error)) if failure.kind == Kind::LeftRunning => return Err(error),
+            (Some(failure), _) => return Err(failure),
+            (None, result) => result?,
         }
         drop(watchdog);
-        result?;
         let command_ended = work.command_ended.unwrap_or(end);
         let mut interval = work.interval;
         interval.name = name.to_owned();
@@ -230,31 +245,41 @@ impl Cell {
 
     /// Unmounts, and waits until nothing can write to the disks any more.
     pub fn detach_file_system(&mut self) -> Result<()> {
-        mount::unmount(&self.launcher.dirs.fs, self.disks.iter().map(|disk| disk.path.as_path()))?;
+        mount::unmount(
+            &self.launcher.dirs.fs,
+            self.disks.iter().map(|disk| disk.path.as_path()),
+        )?;
         self.is_mounted = false;
         Ok(())
     }
 
     fn open_root(&self) -> Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::open(&self.launcher.dirs.fs, flags, Mode::empty()).context(Kind::Internal, || "open the file system under test")
+        rustix::fs::open(&self.launcher.dirs.fs, flags, Mode::empty())
+            .context(Kind::Internal, || "open the file system under test")
     }
 
     fn sync_file_system(&self) -> Result<()> {
         rustix::fs::syncfs(self.open_root()?).map_err(|error| {
-            let kind = if error == rustix::io::Errno::NOSPC { Kind::DiskFull } else { Kind::Workload };
+            let kind = if error == rustix::io::Errno::NOSPC {
+                Kind::DiskFull
+            } else {
+                Kind::Workload
+            };
             CellError::new(kind, format!("syncfs after {}: {error}", self.step))
         })
     }
 
     fn drop_caches(&self) -> Result<()> {
         self.sync_file_system()?;
-        std::fs::write("/proc/sys/vm/drop_caches", "3").context(Kind::Internal, || "write /proc/sys/vm/drop_caches")
+        std::fs::write("/proc/sys/vm/drop_caches", "3")
+            .context(Kind::Internal, || "write /proc/sys/vm/drop_caches")
     }
 
     fn measure_space(&self, interval: &mut Interval) -> Result<()> {
         let stat = rustix::fs::fstatvfs(self.open_root()?).context(Kind::Internal, || "statvfs")?;
-        interval.space_used_bytes = Some(stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize);
+        interval.space_used_bytes =
+            Some(stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize);
         let of_disk = |disk: &Disk| crate::btrfs_space::metadata_used_bytes(&disk.kernel_name);
         interval.metadata_used_bytes = self.disks.iter().find_map(of_disk);
         Ok(())
@@ -267,7 +292,9 @@ impl Cell {
         if !self.is_mounted {
             return false;
         }
-        let Ok(Ok(stat)) = self.open_root().map(rustix::fs::fstatvfs) else { return false };
+        let Ok(Ok(stat)) = self.open_root().map(rustix::fs::fstatvfs) else {
+            return false;
+        };
         stat.f_bavail * stat.f_frsize < AS_GOOD_AS_NONE || (stat.f_files > 0 && stat.f_ffree == 0)
     }
 }

@@ -45,8 +45,13 @@ pub struct Log {
 impl Log {
     /// The log is standard error of `init`: it was opened when the host's directories were still visible.
     pub fn of_init() -> Result<Self> {
-        let fd = std::io::stderr().as_fd().try_clone_to_owned().context(Kind::Internal, || "duplicate the log")?;
-        Ok(Self { file: File::from(fd) })
+        let fd = std::io::stderr()
+            .as_fd()
+            .try_clone_to_owned()
+            .context(Kind::Internal, || "duplicate the log")?;
+        Ok(Self {
+            file: File::from(fd),
+        })
     }
 
     /// Announces a command; gives where its output begins.
@@ -63,12 +68,20 @@ impl Log {
         let mut bytes = vec![0; usize::try_from(end.saturating_sub(from)).unwrap_or(0)];
         let length = self.file.read_at(&mut bytes, from).unwrap_or(0);
         let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
-        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .map(str::trim_end)
+            .filter(|line| !line.is_empty())
+            .collect();
         lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
     }
 
     fn stdio(&self) -> Result<Stdio> {
-        Ok(Stdio::from(self.file.try_clone().context(Kind::Internal, || "duplicate the log")?))
+        Ok(Stdio::from(
+            self.file
+                .try_clone()
+                .context(Kind::Internal, || "duplicate the log")?,
+        ))
     }
 }
 
@@ -86,8 +99,13 @@ pub struct Launcher {
 impl Launcher {
     /// A command of mkfs, after_mount or inspect.
     pub fn command(&self, argv: &[String]) -> Result<Command> {
-        let words = argv.iter().map(|word| self.fill.fill(word)).collect::<Result<Vec<_>>>()?;
-        let (program, rest) = words.split_first().ok_or_else(|| CellError::new(Kind::Plan, "an empty command"))?;
+        let words = argv
+            .iter()
+            .map(|word| self.fill.fill(word))
+            .collect::<Result<Vec<_>>>()?;
+        let (program, rest) = words
+            .split_first()
+            .ok_or_else(|| CellError::new(Kind::Plan, "an empty command"))?;
         let mut command = Command::new(program);
         command.args(rest);
         self.prepare(&mut command, &self.dirs.scratch, &BTreeMap::new())?;
@@ -102,14 +120,28 @@ impl Launcher {
         Ok(command)
     }
 
-    fn prepare(&self, command: &mut Command, cwd: &Path, env: &BTreeMap<String, String>) -> Result<()> {
+    fn prepare(
+        &self,
+        command: &mut Command,
+        cwd: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> Result<()> {
         let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
-        command.current_dir(cwd).env_clear().env("PATH", path).env("LC_ALL", "C");
-        command.env("TMPDIR", &self.dirs.scratch).env("HOME", &self.dirs.scratch);
+        command
+            .current_dir(cwd)
+            .env_clear()
+            .env("PATH", path)
+            .env("LC_ALL", "C");
+        command
+            .env("TMPDIR", &self.dirs.scratch)
+            .env("HOME", &self.dirs.scratch);
         for (name, value) in env {
             command.env(name, self.fill.fill(value)?);
         }
-        command.stdin(Stdio::null()).stdout(self.log.stdio()?).stderr(self.log.stdio()?);
+        command
+            .stdin(Stdio::null())
+            .stdout(self.log.stdio()?)
+            .stderr(self.log.stdio()?);
         // SAFETY: setsid is one system call, and touches no memory.
         unsafe { command.pre_exec(|| rustix::process::setsid().map(drop).map_err(Into::into)) };
         Ok(())
@@ -119,12 +151,17 @@ impl Launcher {
 /// Runs a command until it and all its descendants are gone. Fails with `kind` when it cannot be started.
 pub fn run(command: &mut Command, kind: Kind, watchdog: &Watchdog) -> Result<Ended> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let child = command.spawn().context(kind, || format!("{program} could not be started"))?;
+    let child = command
+        .spawn()
+        .context(kind, || format!("{program} could not be started"))?;
     let status = reap::until_ended(child.id())?;
     watchdog.command_ended();
     reap::until_alone()?;
     watchdog.command_gone();
-    Ok(Ended { status: status.exit_status(), signal: status.terminating_signal() })
+    Ok(Ended {
+        status: status.exit_status(),
+        signal: status.terminating_signal(),
+    })
 }
 
 /// The failure of a command that ended badly.
@@ -134,7 +171,11 @@ pub fn failure(kind: Kind, what: &str, ended: Ended, tail: &str) -> CellError {
         (None, Some(signal)) => format!("was killed by signal {signal}"),
         (None, None) => "ended in an unknown way".to_owned(),
     };
-    let said = if tail.is_empty() { ", without a word".to_owned() } else { format!("; its last words: {tail}") };
+    let said = if tail.is_empty() {
+        ", without a word".to_owned()
+    } else {
+        format!("; its last words: {tail}")
+    };
     let mut error = CellError::new(kind, format!("{what} {how}{said}"));
     error.status = ended.status;
     error.signal = ended.signal;
@@ -147,7 +188,9 @@ mod tests {
 
     #[test]
     fn the_tail_begins_where_the_command_began() {
-        let mut log = Log { file: tempfile::tempfile().unwrap() };
+        let mut log = Log {
+            file: tempfile::tempfile().unwrap(),
+        };
         log.file.write_all(b"of another command\n").unwrap();
         let begin = log.announce("step");
         assert_eq!(log.tail(begin), "");
@@ -155,14 +198,39 @@ mod tests {
             writeln!(log.file, "line {line}\n").unwrap();
         }
         let tail = log.tail(begin);
-        assert!(tail.starts_with("line 80\n") && tail.ends_with("line 99"), "{tail}");
+        assert!(
+            tail.starts_with("line 80\n") && tail.ends_with("line 99"),
+            "{tail}"
+        );
     }
 
     #[test]
     fn a_failure_says_how_and_what() {
-        let failed = failure(Kind::Workload, "step a", Ended { status: Some(3), signal: None }, "oh no");
-        assert_eq!(failed.message, "step a exited with status 3; its last words: oh no");
-        let killed = failure(Kind::Mkfs, "mkfs", Ended { status: None, signal: Some(9) }, "");
-        assert_eq!((killed.signal, killed.message.as_str()), (Some(9), "mkfs was killed by signal 9, without a word"));
+        let failed = failure(
+            Kind::Workload,
+            "step a",
+            Ended {
+                status: Some(3),
+                signal: None,
+            },
+            "oh no",
+        );
+        assert_eq!(
+            failed.message,
+            "step a exited with status 3; its last words: oh no"
+        );
+        let killed = failure(
+            Kind::Mkfs,
+            "mkfs",
+            Ended {
+                status: None,
+                signal: Some(9),
+            },
+            "",
+        );
+        assert_eq!(
+            (killed.signal, killed.message.as_str()),
+            (Some(9), "mkfs was killed by signal 9, without a word")
+        );
     }
 }

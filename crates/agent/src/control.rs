@@ -3,7 +3,9 @@
 use crate::counters::Counters;
 use crate::error::{CellError, Context, Kind, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, recvmsg, send};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, recvmsg, send,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -49,26 +51,38 @@ impl Control {
 
     /// A second descriptor of the socket, to notice the server's end while this thread is busy.
     pub fn try_clone(&self) -> Result<OwnedFd> {
-        self.socket.try_clone().context(Kind::Internal, || "duplicate the control socket")
+        self.socket
+            .try_clone()
+            .context(Kind::Internal, || "duplicate the control socket")
     }
 
     /// Waits until the server serves `disks`; gives the file descriptor of its mount.
     pub fn ready(&self, disks: &[&str]) -> Result<OwnedFd> {
         match self.receive()? {
             (FromServer::Ready { disks: served }, Some(mount)) => {
-                match disks.iter().find(|disk| !served.iter().any(|name| name == *disk)) {
+                match disks
+                    .iter()
+                    .find(|disk| !served.iter().any(|name| name == *disk))
+                {
                     None => Ok(mount),
-                    Some(missing) => Err(dead(format!("the disk server serves {served:?}, not {missing}"))),
+                    Some(missing) => Err(dead(format!(
+                        "the disk server serves {served:?}, not {missing}"
+                    ))),
                 }
             }
-            (FromServer::Ready { .. }, None) => Err(dead("the disk server is ready, but sent no mount")),
+            (FromServer::Ready { .. }, None) => {
+                Err(dead("the disk server is ready, but sent no mount"))
+            }
             (other, _) => Err(unexpected(other)),
         }
     }
 
     /// Puts a mark into the recording, with the kernel's counters so far.
     pub fn mark(&self, name: &str, kernel: &BTreeMap<String, Counters>) -> Result<()> {
-        self.tell(&ToServer::Mark { name, detail: json!({ "kernel": kernel }) })?;
+        self.tell(&ToServer::Mark {
+            name,
+            detail: json!({ "kernel": kernel }),
+        })?;
         match self.receive()?.0 {
             FromServer::Marked {} => Ok(()),
             other => Err(unexpected(other)),
@@ -96,11 +110,14 @@ impl Control {
     }
 
     fn tell(&self, message: &ToServer<'_>) -> Result<()> {
-        let text = serde_json::to_vec(message).context(Kind::Internal, || "spell a message to the disk server")?;
+        let text = serde_json::to_vec(message)
+            .context(Kind::Internal, || "spell a message to the disk server")?;
         match send(&self.socket, &text, SendFlags::NOSIGNAL) {
             Ok(_) => Ok(()),
             // Why it has gone may still be readable.
-            Err(error) => Err(self.trouble().unwrap_or_else(|| dead(format!("the disk server cannot be reached: {error}")))),
+            Err(error) => Err(self
+                .trouble()
+                .unwrap_or_else(|| dead(format!("the disk server cannot be reached: {error}")))),
         }
     }
 
@@ -111,15 +128,26 @@ impl Control {
     }
 
     fn receive(&self) -> Result<(FromServer, Option<OwnedFd>)> {
-        if !self.is_readable(ANSWER_LIMIT).context(Kind::DiskServer, || "wait for the disk server")? {
-            return Err(dead(format!("the disk server did not answer for {} s", ANSWER_LIMIT.as_secs())));
+        if !self
+            .is_readable(ANSWER_LIMIT)
+            .context(Kind::DiskServer, || "wait for the disk server")?
+        {
+            return Err(dead(format!(
+                "the disk server did not answer for {} s",
+                ANSWER_LIMIT.as_secs()
+            )));
         }
         let mut text = vec![0; LONGEST_MESSAGE];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut slices = [IoSliceMut::new(&mut text)];
         let received = rustix::io::retry_on_intr(|| {
-            recvmsg(&self.socket, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+            recvmsg(
+                &self.socket,
+                &mut slices,
+                &mut ancillary,
+                RecvFlags::CMSG_CLOEXEC,
+            )
         })
         .context(Kind::DiskServer, || "the disk server has ended")?;
         let fd = ancillary.drain().find_map(|message| match message {
@@ -133,8 +161,12 @@ impl Control {
             return Err(dead("a message of the disk server is too long"));
         }
         let bytes = &text[..received.bytes];
-        let message = serde_json::from_slice(bytes)
-            .context(Kind::DiskServer, || format!("not a message of a disk server: {}", String::from_utf8_lossy(bytes)))?;
+        let message = serde_json::from_slice(bytes).context(Kind::DiskServer, || {
+            format!(
+                "not a message of a disk server: {}",
+                String::from_utf8_lossy(bytes)
+            )
+        })?;
         Ok((message, fd))
     }
 }
@@ -147,10 +179,19 @@ fn unexpected(message: FromServer) -> CellError {
     match message {
         FromServer::Error { kind, message } if kind == "host-disk-full" => CellError::new(
             Kind::HostDiskFull,
-            format!("the disk that keeps the recording is full: {message}; free some space, or record elsewhere"),
+            format!(
+                "the disk that keeps the recording is full: {message}; free some space, or record elsewhere"
+            ),
         ),
-        FromServer::Error { kind, message } => dead(format!("the disk server failed ({kind}): {message}")),
-        other => dead(format!("an answer out of turn from the disk server: {other:?}")),
+        FromServer::Error { kind, message } if kind == "attach" => {
+            CellError::new(Kind::Attach, message)
+        }
+        FromServer::Error { kind, message } => {
+            dead(format!("the disk server failed ({kind}): {message}"))
+        }
+        other => dead(format!(
+            "an answer out of turn from the disk server: {other:?}"
+        )),
     }
 }
 
@@ -160,7 +201,13 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
     fn pair() -> (Control, OwnedFd) {
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let (ours, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .unwrap();
         (Control::new(ours), theirs)
     }
 
@@ -171,7 +218,10 @@ mod tests {
     #[test]
     fn a_mark_is_told_and_confirmed() {
         let (control, server) = pair();
-        answer(&server, r#"{"marked": {"at_ns": 1, "totals": {"main": {"write_bytes": 2}}}}"#);
+        answer(
+            &server,
+            r#"{"marked": {"at_ns": 1, "totals": {"main": {"write_bytes": 2}}}}"#,
+        );
         let counters = BTreeMap::from([("main".to_owned(), Counters::default())]);
         control.mark("clone", &counters).unwrap();
         let mut text = [0; 1000];
@@ -191,8 +241,14 @@ mod tests {
     #[test]
     fn an_error_instead_of_an_answer() {
         let (control, server) = pair();
-        answer(&server, r#"{"error": {"kind": "host-disk-full", "message": "no room"}}"#);
-        assert_eq!(control.mark("x", &BTreeMap::new()).unwrap_err().kind, Kind::HostDiskFull);
+        answer(
+            &server,
+            r#"{"error": {"kind": "host-disk-full", "message": "no room"}}"#,
+        );
+        assert_eq!(
+            control.mark("x", &BTreeMap::new()).unwrap_err().kind,
+            Kind::HostDiskFull
+        );
         answer(&server, r#"{"error": {"kind": "io", "message": "broken"}}"#);
         assert_eq!(control.trouble().unwrap().kind, Kind::DiskServer);
     }
@@ -203,13 +259,22 @@ mod tests {
         assert!(control.trouble().is_none());
         drop(server);
         assert_eq!(control.trouble().unwrap().kind, Kind::DiskServer);
-        assert_eq!(control.mark("x", &BTreeMap::new()).unwrap_err().kind, Kind::DiskServer);
+        assert_eq!(
+            control.mark("x", &BTreeMap::new()).unwrap_err().kind,
+            Kind::DiskServer
+        );
     }
 
     #[test]
     fn ready_without_a_mount_is_refused() {
         let (control, server) = pair();
         answer(&server, r#"{"ready": {"disks": ["main"]}}"#);
-        assert!(control.ready(&["main"]).unwrap_err().message.contains("no mount"));
+        assert!(
+            control
+                .ready(&["main"])
+                .unwrap_err()
+                .message
+                .contains("no mount")
+        );
     }
 }

@@ -39,7 +39,11 @@ pub struct BlockStat {
 impl BlockStat {
     /// Reads the text of a `stat` file; fields that an old kernel lacks are zero.
     pub fn parse(text: &str) -> Option<Self> {
-        let fields: Vec<u64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+        let fields: Vec<u64> = text
+            .split_whitespace()
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .ok()?;
         if fields.len() < 11 {
             return None;
         }
@@ -67,7 +71,9 @@ impl Counters {
             read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
             write_requests: self.write_requests.saturating_sub(earlier.write_requests),
             write_bytes: self.write_bytes.saturating_sub(earlier.write_bytes),
-            discard_requests: self.discard_requests.saturating_sub(earlier.discard_requests),
+            discard_requests: self
+                .discard_requests
+                .saturating_sub(earlier.discard_requests),
             discard_bytes: self.discard_bytes.saturating_sub(earlier.discard_bytes),
             flush_requests: self.flush_requests.saturating_sub(earlier.flush_requests),
         }
@@ -99,15 +105,32 @@ mod tests {
     #[test]
     fn the_eleven_fields_of_an_old_kernel() {
         let stat = BlockStat::parse("1 2 3 4 5 6 7 8 9 10 11").unwrap();
-        assert_eq!((stat.counters.write_bytes, stat.counters.discard_bytes), (7 * 512, 0));
+        assert_eq!(
+            (stat.counters.write_bytes, stat.counters.discard_bytes),
+            (7 * 512, 0)
+        );
         assert_eq!(BlockStat::parse("1 2 3"), None);
         assert_eq!(BlockStat::parse("1 2 3 4 5 6 7 8 9 10 eleven"), None);
     }
 
     #[test]
     fn a_difference() {
-        let early = Counters { write_bytes: 10, ..Counters::default() };
-        let late = Counters { write_bytes: 30, flush_requests: 2, ..Counters::default() };
-        assert_eq!(late.since(&early), Counters { write_bytes: 20, flush_requests: 2, ..Counters::default() });
+        let early = Counters {
+            write_bytes: 10,
+            ..Counters::default()
+        };
+        let late = Counters {
+            write_bytes: 30,
+            flush_requests: 2,
+            ..Counters::default()
+        };
+        assert_eq!(
+            late.since(&early),
+            Counters {
+                write_bytes: 20,
+                flush_requests: 2,
+                ..Counters::default()
+            }
+        );
     }
 }

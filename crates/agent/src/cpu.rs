@@ -42,22 +42,38 @@ impl CpuReader {
     /// A reader of the `/proc` open as `proc`.
     pub fn new(proc: OwnedFd, server_pid: Option<u32>) -> Self {
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-        Self { proc, server_pid, tick_ns }
+        Self {
+            proc,
+            server_pid,
+            tick_ns,
+        }
     }
 
     /// What every thread used so far. A process that ends meanwhile is left out.
     pub fn read(&self) -> CpuTimes {
         let mut times = CpuTimes::default();
         for pid in numbers_in(&self.proc, ".") {
-            let Some(stat) = self.text(&format!("{pid}/stat")).and_then(|text| Stat::parse(&text)) else { continue };
+            let Some(stat) = self
+                .text(&format!("{pid}/stat"))
+                .and_then(|text| Stat::parse(&text))
+            else {
+                continue;
+            };
             if stat.flags & PF_KTHREAD != 0 {
-                times.kernel_threads.insert(pid, self.run_time(&pid.to_string(), &stat));
+                times
+                    .kernel_threads
+                    .insert(pid, self.run_time(&pid.to_string(), &stat));
             }
         }
         if let Some(server) = self.server_pid {
             for thread in numbers_in(&self.proc, &format!("{server}/task")) {
                 let dir = format!("{server}/task/{thread}");
-                let Some(stat) = self.text(&format!("{dir}/stat")).and_then(|text| Stat::parse(&text)) else { continue };
+                let Some(stat) = self
+                    .text(&format!("{dir}/stat"))
+                    .and_then(|text| Stat::parse(&text))
+                else {
+                    continue;
+                };
                 times.disk_server.insert(thread, self.run_time(&dir, &stat));
             }
         }
@@ -65,12 +81,20 @@ impl CpuReader {
     }
 
     fn run_time(&self, dir: &str, stat: &Stat) -> u64 {
-        let nanoseconds = self.text(&format!("{dir}/schedstat")).and_then(|text| text.split(' ').next()?.parse().ok());
+        let nanoseconds = self
+            .text(&format!("{dir}/schedstat"))
+            .and_then(|text| text.split(' ').next()?.parse().ok());
         nanoseconds.unwrap_or(stat.ticks * self.tick_ns)
     }
 
     fn text(&self, path: &str) -> Option<String> {
-        let fd = rustix::fs::openat(&self.proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let fd = rustix::fs::openat(
+            &self.proc,
+            path,
+            OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .ok()?;
         let mut buffer = [0_u8; 1024];
         let length = rustix::io::read(fd, &mut buffer).ok()?;
         // A thread's name may be any bytes.
@@ -103,9 +127,15 @@ fn added(now: &RunTimes, earlier: &RunTimes) -> Option<u64> {
 
 fn numbers_in(root: impl AsFd, path: &str) -> Vec<u32> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(fd) = rustix::fs::openat(root, path, flags, Mode::empty()) else { return Vec::new() };
-    let Ok(dir) = Dir::new(fd) else { return Vec::new() };
-    dir.flatten().filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok()).collect()
+    let Ok(fd) = rustix::fs::openat(root, path, flags, Mode::empty()) else {
+        return Vec::new();
+    };
+    let Ok(dir) = Dir::new(fd) else {
+        return Vec::new();
+    };
+    dir.flatten()
+        .filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok())
+        .collect()
 }
 
 /// The fields of `/proc/PID/stat` that are needed here (proc_pid_stat(5)).
@@ -121,7 +151,10 @@ impl Stat {
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-        Some(Self { flags: number(9)?, ticks: number(14)? + number(15)? })
+        Some(Self {
+            flags: number(9)?,
+            ticks: number(14)? + number(15)?,
+        })
     }
 }
 
@@ -133,7 +166,13 @@ mod tests {
     fn stat_of_a_thread_with_an_odd_name() {
         let text = "2 (kworker/0:1) (x) S 0 0 0 0 -1 2129984 0 0 0 0 7 5 0 0 20 0 1 0 9 0 0";
         let stat = Stat::parse(text).unwrap();
-        assert_eq!(stat, Stat { flags: 2_129_984, ticks: 12 });
+        assert_eq!(
+            stat,
+            Stat {
+                flags: 2_129_984,
+                ticks: 12
+            }
+        );
         assert_ne!(stat.flags & PF_KTHREAD, 0);
         assert_eq!(Stat::parse("nothing"), None);
     }
@@ -148,7 +187,8 @@ mod tests {
 
     #[test]
     fn own_process_has_run() {
-        let proc = rustix::fs::open("/proc", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let proc =
+            rustix::fs::open("/proc", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
         let reader = CpuReader::new(proc, Some(std::process::id()));
         let begin = reader.read();
         let start = std::time::Instant::now();

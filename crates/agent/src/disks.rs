@@ -12,8 +12,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// What is told of a device's queue.
-const QUEUE_VALUES: [&str; 6] =
-    ["logical_block_size", "physical_block_size", "max_sectors_kb", "write_cache", "discard_max_bytes", "rotational"];
+const QUEUE_VALUES: [&str; 6] = [
+    "logical_block_size",
+    "physical_block_size",
+    "max_sectors_kb",
+    "write_cache",
+    "discard_max_bytes",
+    "rotational",
+];
 
 /// How long to wait until no request is under way.
 const QUIET_LIMIT: Duration = Duration::from_secs(2);
@@ -51,7 +57,9 @@ pub fn open_backings(plan: &Plan) -> Result<Vec<Backing>> {
 fn open_backing(disk: &DiskPlan) -> Result<Backing> {
     let open = |path: &Path| {
         rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-            .context(Kind::Attach, || format!("open {} for disk {}", path.display(), disk.name))
+            .context(Kind::Attach, || {
+                format!("open {} for disk {}", path.display(), disk.name)
+            })
     };
     Ok(match (&disk.file, &disk.device) {
         (Some(file), _) => Backing::File(open(file)?),
@@ -69,12 +77,22 @@ pub fn attach(plan: &Plan, backings: Vec<Backing>, served: Option<OwnedFd>) -> R
 fn attach_one(plan: &DiskPlan, backing: Backing, served: Option<&OwnedFd>) -> Result<Disk> {
     let (file, name) = match backing {
         Backing::Device(fd) => return real(plan, fd),
-        Backing::File(fd) => (fd, plan.file.as_deref().unwrap_or(Path::new("")).to_string_lossy().into_owned()),
+        Backing::File(fd) => (
+            fd,
+            plan.file
+                .as_deref()
+                .unwrap_or(Path::new(""))
+                .to_string_lossy()
+                .into_owned(),
+        ),
         Backing::Served => {
-            let mount = served.ok_or_else(|| CellError::new(Kind::Attach, "the disk server sent no mount"))?;
+            let mount = served
+                .ok_or_else(|| CellError::new(Kind::Attach, "the disk server sent no mount"))?;
             let flags = OFlags::RDWR | OFlags::CLOEXEC;
             let fd = rustix::fs::openat(mount, &plan.name, flags, Mode::empty())
-                .context(Kind::Attach, || format!("open disk {} of the disk server", plan.name))?;
+                .context(Kind::Attach, || {
+                    format!("open disk {} of the disk server", plan.name)
+                })?;
             (fd, format!("fscost:{}", plan.name))
         }
     };
@@ -88,7 +106,11 @@ fn attach_one(plan: &DiskPlan, backing: Backing, served: Option<&OwnedFd>) -> Re
     };
     // Through the page cache, requests would reach the recording later, merged, and not all before the mark.
     if plan.is_served() && !loopdev::is_direct(&disk.kernel_name) {
-        let message = format!("{} refuses direct I/O on disk {}: the recording would not see its requests as they are", disk.path.display(), disk.name);
+        let message = format!(
+            "{} refuses direct I/O on disk {}: the recording would not see its requests as they are",
+            disk.path.display(),
+            disk.name
+        );
         return Err(CellError::new(Kind::Attach, message));
     }
     Ok(disk)
@@ -96,18 +118,30 @@ fn attach_one(plan: &DiskPlan, backing: Backing, served: Option<&OwnedFd>) -> Re
 
 fn real(plan: &DiskPlan, fd: OwnedFd) -> Result<Disk> {
     let path = plan.device.clone().unwrap_or_default();
-    let real_path = path.canonicalize().context(Kind::Attach, || format!("find {}", path.display()))?;
-    let name = real_path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let kernel_name = name.ok_or_else(|| CellError::new(Kind::Attach, format!("{} is no device", path.display())))?;
+    let real_path = path
+        .canonicalize()
+        .context(Kind::Attach, || format!("find {}", path.display()))?;
+    let name = real_path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let kernel_name = name
+        .ok_or_else(|| CellError::new(Kind::Attach, format!("{} is no device", path.display())))?;
     let base_line = block_stat(&kernel_name)?.counters;
-    Ok(Disk { name: plan.name.clone(), path, kernel_name, fd, base_line })
+    Ok(Disk {
+        name: plan.name.clone(),
+        path,
+        kernel_name,
+        fd,
+        base_line,
+    })
 }
 
 /// The kernel's statistics of a device or partition.
 pub fn block_stat(kernel_name: &str) -> Result<BlockStat> {
     let path = format!("/sys/class/block/{kernel_name}/stat");
     let text = std::fs::read_to_string(&path).context(Kind::Attach, || format!("read {path}"))?;
-    BlockStat::parse(&text).ok_or_else(|| CellError::new(Kind::Attach, format!("{path} is not as expected: {text}")))
+    BlockStat::parse(&text)
+        .ok_or_else(|| CellError::new(Kind::Attach, format!("{path} is not as expected: {text}")))
 }
 
 impl Disk {
@@ -115,18 +149,26 @@ impl Disk {
     pub fn queue(&self) -> BTreeMap<String, Value> {
         let dir = Path::new("/sys/class/block").join(&self.kernel_name);
         // A partition has none of its own; its disk's is one up.
-        let queue = [dir.join("queue"), dir.join("../queue")].into_iter().find(|queue| queue.is_dir()).unwrap_or_default();
+        let queue = [dir.join("queue"), dir.join("../queue")]
+            .into_iter()
+            .find(|queue| queue.is_dir())
+            .unwrap_or_default();
         let value = |name: &str| {
             let text = std::fs::read_to_string(queue.join(name)).ok()?;
             let text = text.trim();
-            Some((name.to_owned(), text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from)))
+            Some((
+                name.to_owned(),
+                text.parse::<u64>()
+                    .map_or_else(|_| Value::from(text), Value::from),
+            ))
         };
         QUEUE_VALUES.iter().filter_map(|name| value(name)).collect()
     }
 
     /// Writes the device's dirty buffers to it, and flushes it.
     pub fn sync(&self) -> Result<()> {
-        rustix::fs::fsync(&self.fd).context(Kind::Internal, || format!("fsync {}", self.path.display()))
+        rustix::fs::fsync(&self.fd)
+            .context(Kind::Internal, || format!("fsync {}", self.path.display()))
     }
 }
 
@@ -136,7 +178,12 @@ impl Disk {
 /// numbers and into another in the recording. A disk that does not come to rest is read as it is.
 pub fn quiet_counters(disks: &[Disk]) -> Result<BTreeMap<String, Counters>> {
     let deadline = Instant::now() + QUIET_LIMIT;
-    let read = || disks.iter().map(|disk| block_stat(&disk.kernel_name)).collect::<Result<Vec<_>>>();
+    let read = || {
+        disks
+            .iter()
+            .map(|disk| block_stat(&disk.kernel_name))
+            .collect::<Result<Vec<_>>>()
+    };
     let mut stats = read()?;
     while Instant::now() < deadline {
         std::thread::sleep(QUIET_PAUSE);
@@ -147,6 +194,8 @@ pub fn quiet_counters(disks: &[Disk]) -> Result<BTreeMap<String, Counters>> {
             break;
         }
     }
-    let since = |(disk, stat): (&Disk, &BlockStat)| (disk.name.clone(), stat.counters.since(&disk.base_line));
+    let since = |(disk, stat): (&Disk, &BlockStat)| {
+        (disk.name.clone(), stat.counters.since(&disk.base_line))
+    };
     Ok(disks.iter().zip(&stats).map(since).collect())
 }

@@ -57,7 +57,13 @@ pub type Result<T> = std::result::Result<T, CellError>;
 impl CellError {
     /// A failure without an underlying error.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), status: None, signal: None, source: None }
+        Self {
+            kind,
+            message: message.into(),
+            status: None,
+            signal: None,
+            source: None,
+        }
     }
 
     /// The message followed by its causes: one paragraph.
@@ -81,7 +87,10 @@ pub trait Context<T> {
 
 impl<T, E: Error + Send + Sync + 'static> Context<T> for std::result::Result<T, E> {
     fn context<S: Into<String>>(self, kind: Kind, doing: impl FnOnce() -> S) -> Result<T> {
-        self.map_err(|error| CellError { source: Some(Box::new(error)), ..CellError::new(kind, doing()) })
+        self.map_err(|error| CellError {
+            source: Some(Box::new(error)),
+            ..CellError::new(kind, doing())
+        })
     }
 }
 
@@ -92,14 +101,24 @@ mod tests {
     #[test]
     fn a_paragraph_names_what_was_done_and_the_cause() {
         let failed: std::io::Result<()> = Err(std::io::Error::from_raw_os_error(2));
-        let error = failed.context(Kind::Attach, || "open /dev/loop-control").unwrap_err();
-        assert_eq!(error.paragraph(), "open /dev/loop-control: No such file or directory (os error 2)");
+        let error = failed
+            .context(Kind::Attach, || "open /dev/loop-control")
+            .unwrap_err();
+        assert_eq!(
+            error.paragraph(),
+            "open /dev/loop-control: No such file or directory (os error 2)"
+        );
         assert_eq!(error.kind, Kind::Attach);
     }
 
     #[test]
     fn kinds_are_spelled_as_the_protocol_does() {
-        let spelled = serde_json::to_string(&[Kind::LeftRunning, Kind::HostDiskFull, Kind::DiskServer]).unwrap();
-        assert_eq!(spelled, r#"["left-running","host-disk-full","disk-server"]"#);
+        let spelled =
+            serde_json::to_string(&[Kind::LeftRunning, Kind::HostDiskFull, Kind::DiskServer])
+                .unwrap();
+        assert_eq!(
+            spelled,
+            r#"["left-running","host-disk-full","disk-server"]"#
+        );
     }
 }

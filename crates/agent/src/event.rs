@@ -124,5 +124,7 @@ pub fn emit(event: &Event) -> Result<()> {
     let mut line = serde_json::to_vec(event).context(Kind::Internal, || "spell an event")?;
     line.push(b'\n');
     let mut out = std::io::stdout().lock();
-    out.write_all(&line).and_then(|()| out.flush()).context(Kind::Internal, || "write an event")
+    out.write_all(&line)
+        .and_then(|()| out.flush())
+        .context(Kind::Internal, || "write an event")
 }

@@ -24,17 +24,21 @@ pub struct Handoff {
 impl Handoff {
     /// The memory file, ready to be read from its begin.
     pub fn to_file(&self) -> Result<File> {
-        let fd = rustix::fs::memfd_create("fscost-handoff", MemfdFlags::CLOEXEC).context(Kind::Internal, || "memfd_create")?;
+        let fd = rustix::fs::memfd_create("fscost-handoff", MemfdFlags::CLOEXEC)
+            .context(Kind::Internal, || "memfd_create")?;
         let mut file = File::from(fd);
         let text = serde_json::to_vec(self).context(Kind::Internal, || "spell the handoff")?;
-        file.write_all(&text).context(Kind::Internal, || "write the handoff")?;
-        rustix::fs::seek(&file, SeekFrom::Start(0)).context(Kind::Internal, || "rewind the handoff")?;
+        file.write_all(&text)
+            .context(Kind::Internal, || "write the handoff")?;
+        rustix::fs::seek(&file, SeekFrom::Start(0))
+            .context(Kind::Internal, || "rewind the handoff")?;
         Ok(file)
     }
 
     /// Reads standard input.
     pub fn from_stdin() -> Result<Self> {
-        serde_json::from_reader(std::io::stdin().lock()).context(Kind::Internal, || "read the handoff")
+        serde_json::from_reader(std::io::stdin().lock())
+            .context(Kind::Internal, || "read the handoff")
     }
 }
 
@@ -42,7 +46,8 @@ impl Handoff {
 pub fn adopt(fd: RawFd) -> Result<OwnedFd> {
     // SAFETY: `outer` opened it for this process and told the number once; nothing else here uses it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC).context(Kind::Internal, || "adopt an inherited descriptor")?;
+    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)
+        .context(Kind::Internal, || "adopt an inherited descriptor")?;
     Ok(fd)
 }
 

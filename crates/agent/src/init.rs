@@ -32,10 +32,18 @@ pub fn main() -> ExitCode {
 }
 
 fn run(mut cell: Cell) -> ExitCode {
-    let result = cell.run().and_then(|recording| emit(&Event::Done { recording }));
-    let Err(error) = result else { return ExitCode::SUCCESS };
+    let result = cell
+        .run()
+        .and_then(|recording| emit(&Event::Done { recording }));
+    let Err(error) = result else {
+        return ExitCode::SUCCESS;
+    };
     let error = root_cause(error, cell.control.as_ref());
-    let mut words: Vec<String> = cell.disks.iter().map(|disk| disk.kernel_name.clone()).collect();
+    let mut words: Vec<String> = cell
+        .disks
+        .iter()
+        .map(|disk| disk.kernel_name.clone())
+        .collect();
     words.push(cell.plan.mount.fs_type.clone());
     report(&cell.step, &error, &cell.kernel_log, &words);
     tidy(&mut cell);
@@ -45,9 +53,18 @@ fn run(mut cell: Cell) -> ExitCode {
 /// A failing disk makes everything else fail: what the server says, if anything, is the reason.
 fn root_cause(error: CellError, control: Option<&Control>) -> CellError {
     let may_be_the_disk = !matches!(error.kind, Kind::HostDiskFull | Kind::Plan);
-    let Some(trouble) = control.filter(|_| may_be_the_disk).and_then(Control::trouble) else { return error };
+    let Some(trouble) = control
+        .filter(|_| may_be_the_disk)
+        .and_then(Control::trouble)
+    else {
+        return error;
+    };
     let message = if trouble.kind == Kind::HostDiskFull {
-        format!("{} (noticed as: {})", trouble.paragraph(), error.paragraph())
+        format!(
+            "{} (noticed as: {})",
+            trouble.paragraph(),
+            error.paragraph()
+        )
     } else {
         format!("{}: {}", error.paragraph(), trouble.paragraph())
     };
@@ -68,16 +85,23 @@ fn tidy(cell: &mut Cell) {
     }
     if cell.is_mounted && reap::is_alone() {
         // Ending unmounts too.
-        let _ = rustix::mount::unmount(&cell.launcher.dirs.fs, rustix::mount::UnmountFlags::NOFOLLOW);
+        let _ = rustix::mount::unmount(
+            &cell.launcher.dirs.fs,
+            rustix::mount::UnmountFlags::NOFOLLOW,
+        );
     }
     cell.disks.clear();
 }
 
 fn prepare(kernel_log: KernelLog) -> std::result::Result<Cell, (CellError, KernelLog)> {
     let steps = || -> Result<(Handoff, Option<Control>)> {
-        set_parent_process_death_signal(Some(Signal::KILL)).context(Kind::Internal, || "ask to die with the agent")?;
+        set_parent_process_death_signal(Some(Signal::KILL))
+            .context(Kind::Internal, || "ask to die with the agent")?;
         if std::process::id() != 1 {
-            return Err(CellError::new(Kind::Internal, "`fscost-agent init` is started by `fscost-agent run` only"));
+            return Err(CellError::new(
+                Kind::Internal,
+                "`fscost-agent init` is started by `fscost-agent run` only",
+            ));
         }
         require_outer()?;
         let handoff = Handoff::from_stdin()?;
@@ -107,19 +131,49 @@ fn prepare(kernel_log: KernelLog) -> std::result::Result<Cell, (CellError, Kerne
 type Built = (crate::plan::Plan, Launcher, Vec<disks::Disk>, CpuReader);
 
 fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
-    let Handoff { plan, proc_fd, server_pid, .. } = handoff;
+    let Handoff {
+        plan,
+        proc_fd,
+        server_pid,
+        ..
+    } = handoff;
     let cpu = CpuReader::new(adopt(proc_fd)?, server_pid);
     let log = Log::of_init()?;
     namespace::leave_host()?;
     let backings = disks::open_backings(&plan)?;
-    let input = plan.input.as_deref().map(namespace::open_input).transpose()?;
+    let input = plan
+        .input
+        .as_deref()
+        .map(namespace::open_input)
+        .transpose()?;
     let dirs = namespace::build(&plan.base, input)?;
-    let names: Vec<&str> = plan.disks.iter().filter(|disk| disk.is_served()).map(|disk: &DiskPlan| disk.name.as_str()).collect();
+    let names: Vec<&str> = plan
+        .disks
+        .iter()
+        .filter(|disk| disk.is_served())
+        .map(|disk: &DiskPlan| disk.name.as_str())
+        .collect();
     // The descriptor of the server's mount lives until the disks are attached, no longer.
-    let served = control.map(|control| control.ready(&names)).transpose()?;
+    let served = control
+        .map(|control| control.ready(&names))
+        .transpose()
+        .map_err(|mut error| {
+            // Nobody else has written to the log yet: its end is what the server said.
+            error
+                .message
+                .push_str(&format!("; the end of the log: {}", log.tail(0)));
+            error
+        })?;
     let disks = disks::attach(&plan, backings, served)?;
-    let paths = disks.iter().map(|disk| (disk.name.clone(), disk.path.to_string_lossy().into_owned())).collect();
-    let launcher = Launcher { fill: Placeholders::new(&plan, paths), dirs, log };
+    let paths = disks
+        .iter()
+        .map(|disk| (disk.name.clone(), disk.path.to_string_lossy().into_owned()))
+        .collect();
+    let launcher = Launcher {
+        fill: Placeholders::new(&plan, paths),
+        dirs,
+        log,
+    };
     Ok((plan, launcher, disks, cpu))
 }
 
@@ -142,6 +196,9 @@ mod tests {
     #[test]
     fn without_a_server_the_error_stays() {
         let error = root_cause(CellError::new(Kind::Workload, "bad"), None);
-        assert_eq!((error.kind, error.message.as_str()), (Kind::Workload, "bad"));
+        assert_eq!(
+            (error.kind, error.message.as_str()),
+            (Kind::Workload, "bad")
+        );
     }
 }

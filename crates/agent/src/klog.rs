@@ -15,7 +15,9 @@ impl KernelLog {
     /// Opens the log at its end.
     pub fn open() -> Self {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let log = Self { fd: rustix::fs::open("/dev/kmsg", flags, Mode::empty()).ok() };
+        let log = Self {
+            fd: rustix::fs::open("/dev/kmsg", flags, Mode::empty()).ok(),
+        };
         log.skip();
         log
     }
@@ -30,7 +32,9 @@ impl KernelLog {
 
     /// The lines since the last [`skip`](Self::skip) that contain one of `words`, whatever their case.
     pub fn lines_with(&self, words: &[String]) -> Vec<String> {
-        let Some(fd) = &self.fd else { return Vec::new() };
+        let Some(fd) = &self.fd else {
+            return Vec::new();
+        };
         let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
         let mut lines = Vec::new();
         // One read gives one record, of at most 8 KiB (Documentation/ABI/testing/dev-kmsg).
@@ -57,7 +61,9 @@ impl KernelLog {
 
 /// The message of a record `priority,sequence,time,flags;message\n KEY=value…`.
 fn message_of(record: &str) -> &str {
-    let message = record.split_once(';').map_or(record, |(_, message)| message);
+    let message = record
+        .split_once(';')
+        .map_or(record, |(_, message)| message);
     message.lines().next().unwrap_or_default()
 }
 
@@ -67,7 +73,10 @@ mod tests {
 
     #[test]
     fn a_record_without_its_prefix_and_dictionary() {
-        assert_eq!(message_of("6,1,2,-;EXT4-fs (loop0): bad; thing\n SUBSYSTEM=x\n"), "EXT4-fs (loop0): bad; thing");
+        assert_eq!(
+            message_of("6,1,2,-;EXT4-fs (loop0): bad; thing\n SUBSYSTEM=x\n"),
+            "EXT4-fs (loop0): bad; thing"
+        );
         assert_eq!(message_of("odd"), "odd");
     }
 }

@@ -64,7 +64,10 @@ unsafe impl Ioctl for GetFree {
         std::ptr::null_mut()
     }
 
-    unsafe fn output_from_ptr(out: IoctlOutput, _: *mut std::ffi::c_void) -> rustix::io::Result<i32> {
+    unsafe fn output_from_ptr(
+        out: IoctlOutput,
+        _: *mut std::ffi::c_void,
+    ) -> rustix::io::Result<i32> {
         Ok(out)
     }
 }
@@ -82,8 +85,15 @@ pub struct LoopDevice {
 
 /// Attaches a free loop device to `backing`, with direct I/O if the backing file can.
 pub fn attach(backing: impl AsFd, name: &str, logical_block_bytes: u32) -> Result<LoopDevice> {
-    let control = rustix::fs::open("/dev/loop-control", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-        .context(Kind::Attach, || "open /dev/loop-control (is the kernel's loop driver there? `modprobe loop`)")?;
+    let control = rustix::fs::open(
+        "/dev/loop-control",
+        OFlags::RDWR | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .context(
+        Kind::Attach,
+        || "open /dev/loop-control (is the kernel's loop driver there? `modprobe loop`)",
+    )?;
     for _ in 0..ATTEMPTS {
         // SAFETY: `GetFree` describes the ioctl as the kernel defines it.
         let number = unsafe { rustix::ioctl::ioctl(&control, GetFree) }
@@ -101,15 +111,31 @@ pub fn attach(backing: impl AsFd, name: &str, logical_block_bytes: u32) -> Resul
         };
         let base_line = crate::disks::block_stat(&kernel_name)?.counters;
         match configure(&fd, backing.as_fd(), name, logical_block_bytes) {
-            Ok(()) => return Ok(LoopDevice { kernel_name, fd, base_line }),
+            Ok(()) => {
+                return Ok(LoopDevice {
+                    kernel_name,
+                    fd,
+                    base_line,
+                });
+            }
             Err(rustix::io::Errno::BUSY) => {}
-            Err(error) => return Err(error).context(Kind::Attach, || format!("attach {path} to {name}")),
+            Err(error) => {
+                return Err(error).context(Kind::Attach, || format!("attach {path} to {name}"));
+            }
         }
     }
-    Err(CellError::new(Kind::Attach, format!("{ATTEMPTS} free loop devices in a row were taken by others")))
+    Err(CellError::new(
+        Kind::Attach,
+        format!("{ATTEMPTS} free loop devices in a row were taken by others"),
+    ))
 }
 
-fn configure(fd: &OwnedFd, backing: impl AsFd, name: &str, block_size: u32) -> rustix::io::Result<()> {
+fn configure(
+    fd: &OwnedFd,
+    backing: impl AsFd,
+    name: &str,
+    block_size: u32,
+) -> rustix::io::Result<()> {
     let mut file_name = [0; 64];
     // For losetup -a; the last byte stays zero.
     for (to, from) in file_name[..63].iter_mut().zip(name.bytes()) {
@@ -130,15 +156,22 @@ fn configure(fd: &OwnedFd, backing: impl AsFd, name: &str, block_size: u32) -> r
         encrypt_key: [0; 32],
         init: [0; 2],
     };
-    let backing = u32::try_from(backing.as_fd().as_raw_fd()).map_err(|_| rustix::io::Errno::BADF)?;
-    let config = LoopConfig { fd: backing, block_size, info, reserved: [0; 8] };
+    let backing =
+        u32::try_from(backing.as_fd().as_raw_fd()).map_err(|_| rustix::io::Errno::BADF)?;
+    let config = LoopConfig {
+        fd: backing,
+        block_size,
+        info,
+        reserved: [0; 8],
+    };
     // SAFETY: LOOP_CONFIGURE reads a `struct loop_config`, which `LoopConfig` mirrors, and keeps no pointer to it.
     unsafe { rustix::ioctl::ioctl(fd, Setter::<LOOP_CONFIGURE, LoopConfig>::new(config)) }
 }
 
 /// Whether the loop device hands requests to its file directly, not through the page cache.
 pub fn is_direct(kernel_name: &str) -> bool {
-    std::fs::read_to_string(format!("/sys/block/{kernel_name}/loop/dio")).is_ok_and(|text| text.trim() == "1")
+    std::fs::read_to_string(format!("/sys/block/{kernel_name}/loop/dio"))
+        .is_ok_and(|text| text.trim() == "1")
 }
 
 #[cfg(test)]

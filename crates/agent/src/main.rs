@@ -39,7 +39,9 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         _ => {
-            eprintln!("usage: fscost-agent run < PLAN.json > EVENTS.jsonl    (see docs/cell-protocol.md)");
+            eprintln!(
+                "usage: fscost-agent run < PLAN.json > EVENTS.jsonl    (see docs/cell-protocol.md)"
+            );
             ExitCode::from(2)
         }
     }

@@ -50,7 +50,9 @@ const FLAG_WORDS: &[(&str, MountFlags, bool)] = &[
 ];
 
 /// Words that only mount(8) and fstab(5) understand; it does not hand them to the kernel either.
-const USER_SPACE_WORDS: &[&str] = &["defaults", "auto", "noauto", "nofail", "nouser", "nogroup", "noowner", "_netdev"];
+const USER_SPACE_WORDS: &[&str] = &[
+    "defaults", "auto", "noauto", "nofail", "nouser", "nogroup", "noowner", "_netdev",
+];
 
 /// Splits mount options into flags of mount(2) and the data string, in the order given.
 pub fn split_options(options: &str) -> (MountFlags, String) {
@@ -73,7 +75,9 @@ pub fn split_options(options: &str) -> (MountFlags, String) {
 
 fn is_user_space(word: &str) -> bool {
     USER_SPACE_WORDS.contains(&word)
-        || ["x-", "X-", "comment="].iter().any(|prefix| word.starts_with(prefix))
+        || ["x-", "X-", "comment="]
+            .iter()
+            .any(|prefix| word.starts_with(prefix))
 }
 
 /// The words of a comma list; commas inside double quotes do not separate (SELinux contexts).
@@ -95,9 +99,21 @@ pub fn mount(plan: &MountPlan, dir: &Path) -> Result<()> {
     } else {
         split_options(&plan.options)
     };
-    let data = std::ffi::CString::new(data).context(Kind::Mount, || "mount options with a zero byte")?;
-    rustix::mount::mount(plan.device.as_str(), dir, plan.fs_type.as_str(), flags, Some(data.as_c_str()))
-        .context(Kind::Mount, || format!("mount -t {} -o '{}' {}", plan.fs_type, plan.options, plan.device))
+    let data =
+        std::ffi::CString::new(data).context(Kind::Mount, || "mount options with a zero byte")?;
+    rustix::mount::mount(
+        plan.device.as_str(),
+        dir,
+        plan.fs_type.as_str(),
+        flags,
+        Some(data.as_c_str()),
+    )
+    .context(Kind::Mount, || {
+        format!(
+            "mount -t {} -o '{}' {}",
+            plan.fs_type, plan.options, plan.device
+        )
+    })
 }
 
 /// Unmounts, and waits until the file system has let go of its block devices.
@@ -109,9 +125,13 @@ pub fn unmount<'a>(dir: &Path, devices: impl Iterator<Item = &'a Path> + Clone) 
     loop {
         match rustix::mount::unmount(dir, UnmountFlags::NOFOLLOW) {
             Ok(()) => break,
-            Err(rustix::io::Errno::BUSY) if Instant::now() < deadline => std::thread::sleep(BUSY_PAUSE),
+            Err(rustix::io::Errno::BUSY) if Instant::now() < deadline => {
+                std::thread::sleep(BUSY_PAUSE)
+            }
             Err(error) => {
-                return Err(error).context(Kind::Unmount, || format!("umount {}{}", dir.display(), holders(dir)));
+                return Err(error).context(Kind::Unmount, || {
+                    format!("umount {}{}", dir.display(), holders(dir))
+                });
             }
         }
     }
@@ -135,7 +155,10 @@ pub fn unmount<'a>(dir: &Path, devices: impl Iterator<Item = &'a Path> + Clone) 
 fn is_held(device: &Path) -> bool {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
-    matches!(rustix::fs::open(device, flags, Mode::empty()), Err(rustix::io::Errno::BUSY))
+    matches!(
+        rustix::fs::open(device, flags, Mode::empty()),
+        Err(rustix::io::Errno::BUSY)
+    )
 }
 
 /// Processes and mounts that keep `dir` busy, as far as they can be seen.
@@ -143,16 +166,36 @@ fn holders(dir: &Path) -> String {
     let mut found = Vec::new();
     for (pid, name) in crate::reap::processes() {
         let links = ["cwd", "root", "exe"].map(|link| format!("/proc/{pid}/{link}"));
-        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        let all = links.into_iter().map(Into::into).chain(files.map(|entry| entry.path()));
-        if all.filter_map(|link| std::fs::read_link(link).ok()).any(|target| target.starts_with(dir)) {
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let all = links
+            .into_iter()
+            .map(Into::into)
+            .chain(files.map(|entry| entry.path()));
+        if all
+            .filter_map(|link| std::fs::read_link(link).ok())
+            .any(|target| target.starts_with(dir))
+        {
             found.push(format!("process {name} ({pid})"));
         }
     }
     let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let mounts = table.lines().filter_map(MountInfo::parse).map(|(point, _)| point);
-    found.extend(mounts.filter(|point| point != dir && point.starts_with(dir)).map(|point| format!("mount {}", point.display())));
-    if found.is_empty() { String::new() } else { format!(" (held by {})", found.join(", ")) }
+    let mounts = table
+        .lines()
+        .filter_map(MountInfo::parse)
+        .map(|(point, _)| point);
+    found.extend(
+        mounts
+            .filter(|point| point != dir && point.starts_with(dir))
+            .map(|point| format!("mount {}", point.display())),
+    );
+    if found.is_empty() {
+        String::new()
+    } else {
+        format!(" (held by {})", found.join(", "))
+    }
 }
 
 /// What the kernel says about a mount.
@@ -172,9 +215,15 @@ pub struct MountInfo {
 impl MountInfo {
     /// The mount on `dir`; the topmost if there are several.
     pub fn of(dir: &Path) -> Result<Self> {
-        let table = std::fs::read_to_string("/proc/self/mountinfo").context(Kind::Mount, || "read /proc/self/mountinfo")?;
-        let found = table.lines().filter_map(Self::parse).rfind(|(point, _)| point == dir);
-        found.map(|(_, info)| info).ok_or_else(|| CellError::new(Kind::Mount, format!("{} is not mounted", dir.display())))
+        let table = std::fs::read_to_string("/proc/self/mountinfo")
+            .context(Kind::Mount, || "read /proc/self/mountinfo")?;
+        let found = table
+            .lines()
+            .filter_map(Self::parse)
+            .rfind(|(point, _)| point == dir);
+        found
+            .map(|(_, info)| info)
+            .ok_or_else(|| CellError::new(Kind::Mount, format!("{} is not mounted", dir.display())))
     }
 
     /// Mount point and the rest (Documentation/filesystems/proc.rst, 3.5).
@@ -185,7 +234,12 @@ impl MountInfo {
         let fs_type = right.next()?.to_owned();
         let _source = right.next()?;
         let super_options = right.next()?.to_owned();
-        let info = Self { mountinfo: line.to_owned(), options: (*left.get(5)?).to_owned(), super_options, fs_type };
+        let info = Self {
+            mountinfo: line.to_owned(),
+            options: (*left.get(5)?).to_owned(),
+            super_options,
+            fs_type,
+        };
         Some((unescape(left.get(4)?).into(), info))
     }
 }
@@ -196,7 +250,9 @@ fn unescape(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('\\') {
         plain.push_str(before);
-        let byte = after.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        let byte = after
+            .get(..3)
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
         rest = if let Some(byte) = byte {
             plain.push(char::from(byte));
             &after[3..]
@@ -219,7 +275,10 @@ mod tests {
     #[test]
     fn flags_and_data_are_told_apart() {
         let (flags, data) = split("noatime,commit=30,lazytime,data=writeback,nosuid");
-        assert_eq!(flags, MountFlags::NOATIME | MountFlags::LAZYTIME | MountFlags::NOSUID);
+        assert_eq!(
+            flags,
+            MountFlags::NOATIME | MountFlags::LAZYTIME | MountFlags::NOSUID
+        );
         assert_eq!(data, "commit=30,data=writeback");
         assert_eq!(split(""), (MountFlags::empty(), String::new()));
         assert_eq!(split("iversion").0.bits(), 1 << 23);
@@ -229,27 +288,46 @@ mod tests {
     fn later_words_win_except_where_the_kernel_decides() {
         assert_eq!(split("noatime,atime").0, MountFlags::empty());
         assert_eq!(split("ro,rw").0, MountFlags::empty());
-        assert_eq!(split("noatime,strictatime").0, MountFlags::NOATIME | MountFlags::STRICTATIME);
-        assert_eq!(split("strictatime,nostrictatime,norelatime").0, MountFlags::empty());
-        assert_eq!(split("lazytime,nolazytime"), (MountFlags::empty(), "nolazytime".into()));
+        assert_eq!(
+            split("noatime,strictatime").0,
+            MountFlags::NOATIME | MountFlags::STRICTATIME
+        );
+        assert_eq!(
+            split("strictatime,nostrictatime,norelatime").0,
+            MountFlags::empty()
+        );
+        assert_eq!(
+            split("lazytime,nolazytime"),
+            (MountFlags::empty(), "nolazytime".into())
+        );
     }
 
     #[test]
     fn words_of_fstab_are_not_for_the_kernel() {
-        assert_eq!(split("defaults,nofail,x-systemd.automount,comment=hello,_netdev"), (MountFlags::empty(), String::new()));
+        assert_eq!(
+            split("defaults,nofail,x-systemd.automount,comment=hello,_netdev"),
+            (MountFlags::empty(), String::new())
+        );
     }
 
     #[test]
     fn a_quoted_comma_does_not_separate() {
-        assert_eq!(split(r#"context="a:b,c",noatime"#), (MountFlags::NOATIME, r#"context="a:b,c""#.into()));
+        assert_eq!(
+            split(r#"context="a:b,c",noatime"#),
+            (MountFlags::NOATIME, r#"context="a:b,c""#.into())
+        );
     }
 
     #[test]
     fn a_line_of_mountinfo() {
-        let line = r"36 35 98:0 /mnt1 /mnt\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
+        let line =
+            r"36 35 98:0 /mnt1 /mnt\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
         let (point, info) = MountInfo::parse(line).unwrap();
         assert_eq!(point, Path::new("/mnt 2"));
-        assert_eq!((info.options.as_str(), info.super_options.as_str()), ("rw,noatime", "rw,errors=continue"));
+        assert_eq!(
+            (info.options.as_str(), info.super_options.as_str()),
+            ("rw,noatime", "rw,errors=continue")
+        );
         assert_eq!(info.fs_type, "ext3");
         assert_eq!(unescape(r"a\b\"), r"a\b\");
     }

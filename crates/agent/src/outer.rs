@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_de
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
@@ -35,18 +35,33 @@ pub fn main() -> ExitCode {
         Err(error) => json!(Event::Failed(Failed::new("", &error, Vec::new()))),
     };
     let is_done = last["event"] == "done";
-    println!("{last}");
-    if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    // Without a runner to read it there is nobody to tell.
+    let _ = writeln!(std::io::stdout().lock(), "{last}");
+    if is_done {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn start() -> Result<Supervisor> {
-    set_parent_process_death_signal(Some(Signal::KILL)).context(Kind::Internal, || "ask to die with the runner")?;
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .context(Kind::Internal, || "ask to die with the runner")?;
     let mut text = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut text).context(Kind::Plan, || "read the plan")?;
+    std::io::stdin()
+        .lock()
+        .read_to_end(&mut text)
+        .context(Kind::Plan, || "read the plan")?;
     let plan = plan::parse(&text)?;
     let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     if parent != plan.parent_pid {
-        return Err(CellError::new(Kind::Plan, format!("the plan names {} as parent, but it is {parent}", plan.parent_pid)));
+        return Err(CellError::new(
+            Kind::Plan,
+            format!(
+                "the plan names {} as parent, but it is {parent}",
+                plan.parent_pid
+            ),
+        ));
     }
     // Before anything is started: from now on these signals wait for us to end in order.
     let signals = block_signals()?;
@@ -55,7 +70,9 @@ fn start() -> Result<Supervisor> {
         .append(true)
         .create(true)
         .open(&plan.log)
-        .context(Kind::Internal, || format!("open the log {}", plan.log.display()))?;
+        .context(Kind::Internal, || {
+            format!("open the log {}", plan.log.display())
+        })?;
     let (control, server) = match &plan.disk_server {
         Some(argv) => {
             let (ours, child) = start_server(argv, &log)?;
@@ -64,8 +81,21 @@ fn start() -> Result<Supervisor> {
         None => (None, None),
     };
     let server = server.map(Process::new).transpose()?;
-    let (init, events) = start_init(plan, control, server.as_ref().map(|server| server.child.id()), log)?;
-    Ok(Supervisor { init, events: Some(events), server, signals, relay: Relay::default(), deadline: None, interrupted: None })
+    let (init, events) = start_init(
+        plan,
+        control,
+        server.as_ref().map(|server| server.child.id()),
+        log,
+    )?;
+    Ok(Supervisor {
+        init,
+        events: Some(events),
+        server,
+        signals,
+        relay: Relay::default(),
+        deadline: None,
+        interrupted: None,
+    })
 }
 
 fn block_signals() -> Result<SignalFd> {
@@ -73,61 +103,105 @@ fn block_signals() -> Result<SignalFd> {
     set.add(NixSignal::SIGTERM);
     set.add(NixSignal::SIGINT);
     set.add(NixSignal::SIGHUP);
-    set.thread_block().context(Kind::Internal, || "block signals")?;
-    SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).context(Kind::Internal, || "signalfd")
+    set.thread_block()
+        .context(Kind::Internal, || "block signals")?;
+    SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+        .context(Kind::Internal, || "signalfd")
+}
+
+/// In a child: the signals that wait for us are not blocked for it (`Command` does not undo that, and exec keeps it).
+fn unblock_signals() -> std::io::Result<()> {
+    Ok(SigSet::empty().thread_set_mask()?)
 }
 
 /// Starts the disk server, in the host's namespaces: it must not be in the one that holds the mounts.
 fn start_server(argv: &[String], log: &File) -> Result<(OwnedFd, Child)> {
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-        .context(Kind::Internal, || "make the control socket")?;
-    let (program, rest) = argv.split_first().ok_or_else(|| CellError::new(Kind::Plan, "`disk_server` is empty"))?;
+    let (ours, theirs) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .context(Kind::Internal, || "make the control socket")?;
+    let (program, rest) = argv
+        .split_first()
+        .ok_or_else(|| CellError::new(Kind::Plan, "`disk_server` is empty"))?;
     let number = theirs.as_raw_fd();
     let mut command = Command::new(program);
     command.args(rest);
-    command.args(["--control-fd", &number.to_string(), "--ppid", &std::process::id().to_string()]);
-    command.stdin(Stdio::null()).stdout(clone(log)?).stderr(clone(log)?);
+    command.args([
+        "--control-fd",
+        &number.to_string(),
+        "--ppid",
+        &std::process::id().to_string(),
+    ]);
+    command
+        .stdin(Stdio::null())
+        .stdout(clone(log)?)
+        .stderr(clone(log)?);
     // Its own process group: Ctrl-C on the terminal is for the runner, which tells us.
     command.process_group(0);
-    // SAFETY: two system calls, prctl and fcntl, neither of which touches memory.
+    // SAFETY: the system calls sigprocmask, prctl and fcntl only; nothing is allocated and no lock is taken.
     unsafe {
         command.pre_exec(move || {
+            unblock_signals()?;
             set_parent_process_death_signal(Some(Signal::KILL))?;
             bequeath(number)
         });
     }
-    let child = command.spawn().context(Kind::DiskServer, || format!("start the disk server {program}"))?;
+    let child = command.spawn().context(Kind::DiskServer, || {
+        format!("start the disk server {program}")
+    })?;
     Ok((ours, child))
 }
 
 /// Starts `init` as pid 1 of a new PID namespace.
-fn start_init(plan: Plan, control: Option<OwnedFd>, server_pid: Option<u32>, log: File) -> Result<(Process, ChildStdout)> {
+fn start_init(
+    plan: Plan,
+    control: Option<OwnedFd>,
+    server_pid: Option<u32>,
+    log: File,
+) -> Result<(Process, ChildStdout)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let proc = rustix::fs::open("/proc", flags, Mode::empty()).context(Kind::Internal, || "open /proc")?;
+    let proc =
+        rustix::fs::open("/proc", flags, Mode::empty()).context(Kind::Internal, || "open /proc")?;
     let control_fd = control.as_ref().map(AsRawFd::as_raw_fd);
-    let handoff = Handoff { plan, proc_fd: proc.as_raw_fd(), control_fd, server_pid };
+    let handoff = Handoff {
+        plan,
+        proc_fd: proc.as_raw_fd(),
+        control_fd,
+        server_pid,
+    };
     let inherited = [Some(handoff.proc_fd), control_fd];
     // SAFETY: NEWPID does not touch file descriptors; it decides where children are born.
     unsafe { unshare_unsafe(UnshareFlags::NEWPID) }
         .context(Kind::Internal, || "unshare the PID namespace (needs root)")?;
     let mut command = Command::new("/proc/self/exe");
     command.arg0("fscost-agent").arg("init");
-    command.stdin(handoff.to_file()?).stdout(Stdio::piped()).stderr(log);
+    command
+        .stdin(handoff.to_file()?)
+        .stdout(Stdio::piped())
+        .stderr(log);
     command.process_group(0);
-    // SAFETY: system calls prctl and fcntl only, which touch no memory.
+    // SAFETY: the system calls sigprocmask, prctl and fcntl only; nothing is allocated and no lock is taken.
     unsafe {
         command.pre_exec(move || {
+            unblock_signals()?;
             set_parent_process_death_signal(Some(Signal::KILL))?;
             inherited.into_iter().flatten().try_for_each(bequeath)
         });
     }
     let mut child = command.spawn().context(Kind::Internal, || "start init")?;
-    let events = child.stdout.take().ok_or_else(|| CellError::new(Kind::Internal, "init has no output"))?;
+    let events = child
+        .stdout
+        .take()
+        .ok_or_else(|| CellError::new(Kind::Internal, "init has no output"))?;
     Ok((Process::new(child)?, events))
 }
 
 fn clone(file: &File) -> Result<File> {
-    file.try_clone().context(Kind::Internal, || "duplicate the log")
+    file.try_clone()
+        .context(Kind::Internal, || "duplicate the log")
 }
 
 /// A child, and how it ended.
@@ -142,8 +216,13 @@ impl Process {
     fn new(child: Child) -> Result<Self> {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| CellError::new(Kind::Internal, "a child without a number"))?;
-        let pidfd = pidfd_open(pid, PidfdFlags::empty()).context(Kind::Internal, || "pidfd_open")?;
-        Ok(Self { child, pidfd, status: None })
+        let pidfd =
+            pidfd_open(pid, PidfdFlags::empty()).context(Kind::Internal, || "pidfd_open")?;
+        Ok(Self {
+            child,
+            pidfd,
+            status: None,
+        })
     }
 
     fn reap(&mut self) -> bool {
@@ -184,7 +263,10 @@ impl Supervisor {
                 self.interrupt(format!("ended by signal {}", signal.ssi_signo));
             }
             self.note_ends();
-            if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            if self
+                .deadline
+                .is_some_and(|deadline| Instant::now() >= deadline)
+            {
                 self.kill_all();
             }
         }
@@ -192,25 +274,39 @@ impl Supervisor {
     }
 
     fn is_over(&self) -> bool {
-        let server_ended = self.server.as_ref().is_none_or(|server| server.status.is_some());
+        let server_ended = self
+            .server
+            .as_ref()
+            .is_none_or(|server| server.status.is_some());
         self.init.status.is_some() && server_ended && self.events.is_none()
     }
 
     fn wait(&self) {
-        let mut fds = vec![PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
+        let mut fds = vec![PollFd::from_borrowed_fd(
+            self.signals.as_fd(),
+            PollFlags::IN,
+        )];
         let processes = std::iter::once(&self.init).chain(self.server.as_ref());
-        fds.extend(processes.filter(|process| process.status.is_none()).map(|process| PollFd::new(&process.pidfd, PollFlags::IN)));
+        fds.extend(
+            processes
+                .filter(|process| process.status.is_none())
+                .map(|process| PollFd::new(&process.pidfd, PollFlags::IN)),
+        );
         if let Some(events) = &self.events {
             fds.push(PollFd::new(events, PollFlags::IN));
         }
-        let wait = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let wait = self
+            .deadline
+            .map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let wait = wait.map(|wait| Timespec::try_from(wait).unwrap_or_default());
         // Whatever woke us is looked at anyway.
         let _ = poll(&mut fds, wait.as_ref());
     }
 
     fn pass_on(&mut self) {
-        let Some(events) = &mut self.events else { return };
+        let Some(events) = &mut self.events else {
+            return;
+        };
         let mut fds = [PollFd::new(events, PollFlags::IN)];
         if !poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
             return;
@@ -219,7 +315,10 @@ impl Supervisor {
         let length = events.read(&mut bytes).unwrap_or(0);
         if length == 0 {
             self.events = None;
-        } else if let Err(error) = self.relay.take(&bytes[..length], &mut std::io::stdout().lock()) {
+        } else if let Err(error) = self
+            .relay
+            .take(&bytes[..length], &mut std::io::stdout().lock())
+        {
             self.interrupt(format!("the runner does not read events: {error}"));
         }
     }
@@ -262,29 +361,49 @@ impl Supervisor {
 
     fn last_event(self) -> Value {
         let server_status = self.server.as_ref().and_then(|server| server.status);
-        let failed = |kind, message: String| json!(Event::Failed(Failed::new("", &CellError::new(kind, message), Vec::new())));
+        let failed = |kind, message: String| {
+            json!(Event::Failed(Failed::new(
+                "",
+                &CellError::new(kind, message),
+                Vec::new()
+            )))
+        };
         if let Some(why) = self.interrupted {
             return failed(Kind::Interrupted, why);
         }
         let server_failed = server_status.filter(|status| !status.success());
         match (self.relay.into_last(), server_failed) {
-            (Some(last), Some(status)) if last["event"] == "done" => {
-                failed(Kind::DiskServer, format!("the disk server finished the recording, but then {}: {last}", describe(status)))
-            }
+            (Some(last), Some(status)) if last["event"] == "done" => failed(
+                Kind::DiskServer,
+                format!(
+                    "the disk server finished the recording, but then {}: {last}",
+                    describe(status)
+                ),
+            ),
             (Some(mut last), Some(status)) => {
                 if last["kind"] == "disk-server" {
                     let message = last["message"].as_str().unwrap_or_default();
-                    last["message"] = json!(format!("{message} (the disk server {})", describe(status)));
+                    last["message"] =
+                        json!(format!("{message} (the disk server {})", describe(status)));
                     last["status"] = json!(status.code());
                     last["signal"] = json!(status.signal());
                 }
                 last
             }
             (Some(last), None) => last,
-            (None, Some(status)) => failed(Kind::DiskServer, format!("the disk server {} before the cell ended", describe(status))),
+            (None, Some(status)) => failed(
+                Kind::DiskServer,
+                format!("the disk server {} before the cell ended", describe(status)),
+            ),
             (None, None) => {
-                let how = self.init.status.map_or_else(|| "ended".to_owned(), describe);
-                failed(Kind::Internal, format!("init {how} (if nobody killed it: is the machine out of memory?)"))
+                let how = self
+                    .init
+                    .status
+                    .map_or_else(|| "ended".to_owned(), describe);
+                failed(
+                    Kind::Internal,
+                    format!("init {how} (if nobody killed it: is the machine out of memory?)"),
+                )
             }
         }
     }

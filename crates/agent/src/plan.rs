@@ -138,18 +138,29 @@ pub fn parse(text: &[u8]) -> Result<Plan> {
         version: u32,
     }
     // The version first: a plan of another version may have other fields, and the reason is the version.
-    let versioned: Versioned = serde_json::from_slice(text).context(Kind::Plan, || "the plan is not JSON with a version")?;
+    let versioned: Versioned = serde_json::from_slice(text)
+        .context(Kind::Plan, || "the plan is not JSON with a version")?;
     if versioned.version != VERSION {
-        return Err(bad(format!("the plan has version {}, this agent runs version {VERSION}", versioned.version)));
+        return Err(bad(format!(
+            "the plan has version {}, this agent runs version {VERSION}",
+            versioned.version
+        )));
     }
-    let plan: Plan = serde_json::from_slice(text).context(Kind::Plan, || "the plan is not as docs/cell-protocol.md says")?;
+    let plan: Plan = serde_json::from_slice(text).context(
+        Kind::Plan,
+        || "the plan is not as docs/cell-protocol.md says",
+    )?;
     plan.check()?;
     Ok(plan)
 }
 
 impl Plan {
     fn check(&self) -> Result<()> {
-        for (what, path) in [("log", Some(&self.log)), ("base", Some(&self.base)), ("input", self.input.as_ref())] {
+        for (what, path) in [
+            ("log", Some(&self.log)),
+            ("base", Some(&self.base)),
+            ("input", self.input.as_ref()),
+        ] {
             if path.is_some_and(|path| !path.is_absolute()) {
                 return Err(bad(format!("`{what}` must be an absolute path")));
             }
@@ -157,7 +168,11 @@ impl Plan {
         self.check_disks()?;
         self.check_steps()?;
         let sample = self.sample_placeholders();
-        let argvs = self.mkfs.iter().chain(&self.after_mount).chain(self.inspect.iter().map(|inspect| &inspect.command));
+        let argvs = self
+            .mkfs
+            .iter()
+            .chain(&self.after_mount)
+            .chain(self.inspect.iter().map(|inspect| &inspect.command));
         for argv in argvs {
             if argv.is_empty() {
                 return Err(bad("an empty command"));
@@ -180,8 +195,14 @@ impl Plan {
         let mut names = BTreeSet::new();
         for disk in &self.disks {
             let name = &disk.name;
-            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-') {
-                return Err(bad(format!("disk name {name:?}: letters, digits, `-` and `_` only")));
+            if name.is_empty()
+                || !name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+            {
+                return Err(bad(format!(
+                    "disk name {name:?}: letters, digits, `-` and `_` only"
+                )));
             }
             if !names.insert(name) {
                 return Err(bad(format!("two disks named {name}")));
@@ -190,12 +211,16 @@ impl Plan {
                 return Err(bad(format!("disk {name} has both `file` and `device`")));
             }
             if disk.is_served() && self.disk_server.is_none() {
-                return Err(bad(format!("disk {name} is to be served, but `disk_server` is null")));
+                return Err(bad(format!(
+                    "disk {name} is to be served, but `disk_server` is null"
+                )));
             }
         }
         match &self.disk_server {
             Some(argv) if argv.is_empty() => Err(bad("`disk_server` is an empty command")),
-            Some(_) if !self.disks.iter().any(DiskPlan::is_served) => Err(bad("`disk_server` is given, but no disk is served")),
+            Some(_) if !self.disks.iter().any(DiskPlan::is_served) => {
+                Err(bad("`disk_server` is given, but no disk is served"))
+            }
             _ => Ok(()),
         }
     }
@@ -204,7 +229,10 @@ impl Plan {
         let mut names = BTreeSet::from(["mkfs", "mount", "end"]);
         for step in &self.steps {
             if step.name.is_empty() || !names.insert(&step.name) {
-                return Err(bad(format!("step name {:?} is empty, taken or reserved", step.name)));
+                return Err(bad(format!(
+                    "step name {:?} is empty, taken or reserved",
+                    step.name
+                )));
             }
             if step.timeout_s == 0 || step.probe_interval_ms == Some(0) {
                 return Err(bad(format!("step {}: times must be above zero", step.name)));
@@ -218,7 +246,11 @@ impl Plan {
 
     /// Placeholders with the right names and no values, to find unknown ones before anything is done.
     fn sample_placeholders(&self) -> Placeholders {
-        let disks = self.disks.iter().map(|disk| (disk.name.clone(), String::new())).collect();
+        let disks = self
+            .disks
+            .iter()
+            .map(|disk| (disk.name.clone(), String::new()))
+            .collect();
         Placeholders::new(self, disks)
     }
 }
@@ -240,8 +272,10 @@ impl Placeholders {
     /// Placeholders of a plan, given the path of each disk.
     pub fn new(plan: &Plan, disks: Vec<(String, String)>) -> Self {
         let under = |name: &str| plan.base.join(name).to_string_lossy().into_owned();
-        let mut values: BTreeMap<String, String> =
-            disks.into_iter().map(|(name, path)| (format!("disk.{name}"), path)).collect();
+        let mut values: BTreeMap<String, String> = disks
+            .into_iter()
+            .map(|(name, path)| (format!("disk.{name}"), path))
+            .collect();
         values.insert("dir".into(), under("fs"));
         values.insert("scratch".into(), under("scratch"));
         if plan.input.is_some() {
@@ -266,7 +300,9 @@ impl Placeholders {
                     rest = &rest[word.len() + 2..];
                 }
                 Some(word) if word == "input" || word.starts_with("disk.") => {
-                    return Err(bad(format!("{{{word}}} is used, but the plan has no such thing")));
+                    return Err(bad(format!(
+                        "{{{word}}} is used, but the plan has no such thing"
+                    )));
                 }
                 _ => {
                     filled.push('{');

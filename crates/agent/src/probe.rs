@@ -22,10 +22,15 @@ impl Probe {
     /// Starts in `dir`, the root of the file system under test.
     pub fn start(dir: &Path, interval_ms: u64) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let root = rustix::fs::open(dir, flags, Mode::empty()).context(Kind::Internal, || "open the probe's directory")?;
+        let root = rustix::fs::open(dir, flags, Mode::empty())
+            .context(Kind::Internal, || "open the probe's directory")?;
         let (stop, stopped) = channel();
         let run = move || {
-            let mut result = ProbeResult { interval_ms, pauses_ns: Vec::new(), failures: 0 };
+            let mut result = ProbeResult {
+                interval_ms,
+                pauses_ns: Vec::new(),
+                failures: 0,
+            };
             let interval = Duration::from_millis(interval_ms);
             let mut next = Instant::now();
             loop {
@@ -34,14 +39,19 @@ impl Probe {
                     return result;
                 }
                 match pause(&root) {
-                    Ok(pause) => result.pauses_ns.push(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX)),
+                    Ok(pause) => result
+                        .pauses_ns
+                        .push(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX)),
                     Err(_) => result.failures += 1,
                 }
                 // A pause longer than the interval is one pause, not many.
                 next = (next + interval).max(Instant::now());
             }
         };
-        let thread = std::thread::Builder::new().name("probe".into()).spawn(run).context(Kind::Internal, || "start the probe")?;
+        let thread = std::thread::Builder::new()
+            .name("probe".into())
+            .spawn(run)
+            .context(Kind::Internal, || "start the probe")?;
         Ok(Self { stop, thread })
     }
 
@@ -83,7 +93,10 @@ mod tests {
         let probe = Probe::start(dir.path(), 5).unwrap();
         std::thread::sleep(Duration::from_millis(30));
         let result = probe.end().unwrap();
-        assert!(result.pauses_ns.is_empty() && result.failures > 0, "{result:?}");
+        assert!(
+            result.pauses_ns.is_empty() && result.failures > 0,
+            "{result:?}"
+        );
         assert!(dir.path().join(NAME).is_symlink());
     }
 }

@@ -9,9 +9,13 @@ use rustix::process::{WaitOptions, WaitStatus, wait};
 pub fn until_ended(pid: u32) -> Result<WaitStatus> {
     loop {
         match wait(WaitOptions::empty()) {
-            Ok(Some((ended, status))) if u32::try_from(ended.as_raw_nonzero().get()) == Ok(pid) => return Ok(status),
+            Ok(Some((ended, status))) if u32::try_from(ended.as_raw_nonzero().get()) == Ok(pid) => {
+                return Ok(status);
+            }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error).context(Kind::Internal, || format!("wait for process {pid}")),
+            Err(error) => {
+                return Err(error).context(Kind::Internal, || format!("wait for process {pid}"));
+            }
         }
     }
 }
@@ -64,12 +68,19 @@ pub fn processes() -> Vec<(u32, String)> {
 fn describe(pid: u32) -> Option<String> {
     let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).ok();
     // A zombie has no command line; its stat says Z. A kernel thread has none either, but is not in our namespace.
-    let line = String::from_utf8_lossy(&read("cmdline")?).replace('\0', " ").trim().to_owned();
+    let line = String::from_utf8_lossy(&read("cmdline")?)
+        .replace('\0', " ")
+        .trim()
+        .to_owned();
     if !line.is_empty() {
         return Some(line.chars().take(200).collect());
     }
     let stat = String::from_utf8_lossy(&read("stat")?).into_owned();
     let (_, state) = stat.rsplit_once(')')?;
     let ended = matches!(state.trim_start().chars().next(), Some('Z' | 'X') | None);
-    (!ended).then(|| String::from_utf8_lossy(&read("comm").unwrap_or_default()).trim().to_owned())
+    (!ended).then(|| {
+        String::from_utf8_lossy(&read("comm").unwrap_or_default())
+            .trim()
+            .to_owned()
+    })
 }

@@ -40,8 +40,11 @@ impl Relay {
 
 fn final_event(line: &[u8]) -> Option<Value> {
     // Events say what they are first; the long ones (pauses) need not be parsed.
-    let is_final = line.starts_with(br#"{"event":"done""#) || line.starts_with(br#"{"event":"failed""#);
-    is_final.then(|| serde_json::from_slice(line).ok()).flatten()
+    let is_final =
+        line.starts_with(br#"{"event":"done""#) || line.starts_with(br#"{"event":"failed""#);
+    is_final
+        .then(|| serde_json::from_slice(line).ok())
+        .flatten()
 }
 
 #[cfg(test)]
@@ -54,7 +57,12 @@ mod tests {
         let mut out = Vec::new();
         relay.take(b"{\"event\":\"atta", &mut out).unwrap();
         assert!(out.is_empty());
-        relay.take(b"ched\"}\n{\"event\":\"failed\",\"kind\":\"x\"}\n{\"event\":\"interv", &mut out).unwrap();
+        relay
+            .take(
+                b"ched\"}\n{\"event\":\"failed\",\"kind\":\"x\"}\n{\"event\":\"interv",
+                &mut out,
+            )
+            .unwrap();
         assert_eq!(out, b"{\"event\":\"attached\"}\n");
         assert_eq!(relay.last().unwrap()["kind"], "x");
         relay.take(b"\n{\"event\":\"done\"}\n", &mut out).unwrap();

@@ -17,48 +17,85 @@ const INSPECTED_BYTES: usize = 64 * 1024;
 
 impl Cell {
     /// A command of mkfs or after_mount.
-    pub fn run_command(&self, argv: &[String], name: &str, kind: Kind, watchdog: &Watchdog) -> Result<()> {
+    pub fn run_command(
+        &self,
+        argv: &[String],
+        name: &str,
+        kind: Kind,
+        watchdog: &Watchdog,
+    ) -> Result<()> {
         let begin = self.launcher.log.announce(name);
         let ended = child::run(&mut self.launcher.command(argv)?, kind, watchdog)?;
         if ended.is_success() {
             return Ok(());
         }
-        let what = argv.iter().map(|word| self.launcher.fill.fill(word)).collect::<Result<Vec<_>>>()?.join(" ");
-        Err(child::failure(kind, &format!("`{what}`"), ended, &self.launcher.log.tail(begin)))
+        let what = argv
+            .iter()
+            .map(|word| self.launcher.fill.fill(word))
+            .collect::<Result<Vec<_>>>()?
+            .join(" ");
+        Err(child::failure(
+            kind,
+            &format!("`{what}`"),
+            ended,
+            &self.launcher.log.tail(begin),
+        ))
     }
 
     /// A command whose output is a fact. That it fails is a fact too.
     pub fn run_inspection(&self, inspect: &InspectPlan, watchdog: &Watchdog) -> Result<Event> {
         self.launcher.log.announce(&inspect.name);
-        let memory = rustix::fs::memfd_create("inspect", MemfdFlags::CLOEXEC).context(Kind::Internal, || "memfd_create")?;
+        let memory = rustix::fs::memfd_create("inspect", MemfdFlags::CLOEXEC)
+            .context(Kind::Internal, || "memfd_create")?;
         let output = File::from(memory);
-        let theirs = output.try_clone().context(Kind::Internal, || "duplicate a descriptor")?;
+        let theirs = output
+            .try_clone()
+            .context(Kind::Internal, || "duplicate a descriptor")?;
         let mut command = self.launcher.command(&inspect.command)?;
         command.stdout(Stdio::from(theirs));
         let (status, output) = match child::run(&mut command, Kind::Internal, watchdog) {
             Ok(ended) => (ended.status, text_of(&output)?),
             Err(error) => (None, error.paragraph()),
         };
-        Ok(Event::Inspected { name: inspect.name.clone(), output, status })
+        Ok(Event::Inspected {
+            name: inspect.name.clone(),
+            output,
+            status,
+        })
     }
 
     /// The command of a step, with its probe.
-    pub fn run_workload(&self, step: &StepPlan, watchdog: &Watchdog) -> Result<Option<ProbeResult>> {
+    pub fn run_workload(
+        &self,
+        step: &StepPlan,
+        watchdog: &Watchdog,
+    ) -> Result<Option<ProbeResult>> {
         let begin = self.launcher.log.announce(&step.name);
         let mut command = self.launcher.shell(&step.shell, &step.env)?;
         let dir = &self.launcher.dirs.fs;
-        let probe = step.probe_interval_ms.map(|interval_ms| Probe::start(dir, interval_ms)).transpose()?;
+        let probe = step
+            .probe_interval_ms
+            .map(|interval_ms| Probe::start(dir, interval_ms))
+            .transpose()?;
         let ended = child::run(&mut command, Kind::Workload, watchdog);
         // Ended in any case: its directory would keep the file system busy.
         let pauses = probe.and_then(Probe::end);
         let ended = ended?;
-        if ended.is_success() { Ok(pauses) } else { Err(self.workload_failure(step, ended, begin)) }
+        if ended.is_success() {
+            Ok(pauses)
+        } else {
+            Err(self.workload_failure(step, ended, begin))
+        }
     }
 
     fn workload_failure(&self, step: &StepPlan, ended: child::Ended, begin: u64) -> CellError {
         let tail = self.launcher.log.tail(begin);
         let is_full = self.is_full() || tail.contains("No space left on device");
-        let kind = if is_full { Kind::DiskFull } else { Kind::Workload };
+        let kind = if is_full {
+            Kind::DiskFull
+        } else {
+            Kind::Workload
+        };
         let mut error = child::failure(kind, &format!("step {}", step.name), ended, &tail);
         if is_full {
             error.message.push_str("; the file system under test is full: give the disk more room, or the step less to write");
@@ -69,6 +106,8 @@ impl Cell {
 
 fn text_of(file: &File) -> Result<String> {
     let mut bytes = vec![0; INSPECTED_BYTES];
-    let length = file.read_at(&mut bytes, 0).context(Kind::Internal, || "read an inspection's output")?;
+    let length = file
+        .read_at(&mut bytes, 0)
+        .context(Kind::Internal, || "read an inspection's output")?;
     Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
 }

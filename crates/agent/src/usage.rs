@@ -44,9 +44,15 @@ impl Usage {
     }
 
     fn with(cpu: CpuTimes) -> Result<Self> {
-        let children = getrusage(UsageWho::RUSAGE_CHILDREN).context(Kind::Internal, || "getrusage")?;
+        let children =
+            getrusage(UsageWho::RUSAGE_CHILDREN).context(Kind::Internal, || "getrusage")?;
         let bytes = IoBytes::of_children().context(Kind::Internal, || "read /proc/self/io")?;
-        Ok(Self { cpu, user_ns: nanoseconds(children.user_time()), system_ns: nanoseconds(children.system_time()), bytes })
+        Ok(Self {
+            cpu,
+            user_ns: nanoseconds(children.user_time()),
+            system_ns: nanoseconds(children.system_time()),
+            bytes,
+        })
     }
 
     /// Puts what was used since `begin` into `interval`. `own_ns` is the CPU time of `init` itself for the kernel's
@@ -65,7 +71,8 @@ impl Usage {
 /// CPU time of the calling thread so far.
 pub fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
 fn nanoseconds(time: TimeVal) -> u64 {
@@ -83,7 +90,9 @@ impl IoBytes {
         let mut threads = Self::default();
         for entry in std::fs::read_dir("/proc/self/task")? {
             let path = entry?.path().join("io");
-            let Ok((thread, _)) = read_io(&path.to_string_lossy()) else { continue };
+            let Ok((thread, _)) = read_io(&path.to_string_lossy()) else {
+                continue;
+            };
             threads.read += thread.read;
             threads.written += thread.written;
         }
@@ -97,9 +106,18 @@ impl IoBytes {
 
     fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| {
-            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse::<u64>().ok())
+            text.lines().find_map(|line| {
+                line.strip_prefix(name)?
+                    .strip_prefix(": ")?
+                    .trim()
+                    .parse::<u64>()
+                    .ok()
+            })
         };
-        Some(Self { read: field("rchar")?, written: field("wchar")? })
+        Some(Self {
+            read: field("rchar")?,
+            written: field("wchar")?,
+        })
     }
 }
 
@@ -109,7 +127,8 @@ fn read_io(path: &str) -> std::io::Result<(IoBytes, u64)> {
     let mut buffer = [0_u8; 1024];
     let length = rustix::io::read(fd, &mut buffer)?;
     let text = String::from_utf8_lossy(&buffer[..length]);
-    let bytes = IoBytes::parse(&text).ok_or_else(|| std::io::Error::other(format!("{path} has no rchar and wchar")))?;
+    let bytes = IoBytes::parse(&text)
+        .ok_or_else(|| std::io::Error::other(format!("{path} has no rchar and wchar")))?;
     Ok((bytes, length as u64))
 }
 
@@ -120,7 +139,13 @@ mod tests {
     #[test]
     fn the_text_of_proc_io() {
         let text = "rchar: 6976\nwchar: 12\nsyscr: 10\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 4096\ncancelled_write_bytes: 0\n";
-        assert_eq!(IoBytes::parse(text), Some(IoBytes { read: 6976, written: 12 }));
+        assert_eq!(
+            IoBytes::parse(text),
+            Some(IoBytes {
+                read: 6976,
+                written: 12
+            })
+        );
         assert_eq!(IoBytes::parse("rchar: 1\n"), None);
     }
 }

@@ -56,15 +56,32 @@ pub struct Watchdog {
 impl Watchdog {
     /// Watches over `step` for `limit`; `server` is the control socket, on which nothing may be expected meanwhile.
     pub fn start(step: &str, limit: Duration, server: Option<OwnedFd>) -> Result<Self> {
-        let (wake, woken) = UnixDatagram::pair().context(Kind::Internal, || "make a socket pair")?;
+        let (wake, woken) =
+            UnixDatagram::pair().context(Kind::Internal, || "make a socket pair")?;
         let step_deadline = Instant::now() + limit;
-        let state = Arc::new(Mutex::new(State { phase: Phase::Running, deadline: step_deadline, verdict: None }));
-        let guard = Guard { state: Arc::clone(&state), woken, server, limit, step: step.to_owned() };
+        let state = Arc::new(Mutex::new(State {
+            phase: Phase::Running,
+            deadline: step_deadline,
+            verdict: None,
+        }));
+        let guard = Guard {
+            state: Arc::clone(&state),
+            woken,
+            server,
+            limit,
+            step: step.to_owned(),
+        };
         let thread = std::thread::Builder::new()
             .name("watchdog".into())
             .spawn(move || guard.run())
             .context(Kind::Internal, || "start the watchdog")?;
-        Ok(Self { state, wake, thread: Some(thread), step: step.to_owned(), step_deadline })
+        Ok(Self {
+            state,
+            wake,
+            thread: Some(thread),
+            step: step.to_owned(),
+            step_deadline,
+        })
     }
 
     /// The command has ended: what is left of it has little time.
@@ -126,7 +143,11 @@ impl Guard {
             if phase == Phase::Over {
                 return;
             }
-            let until = if acting_since.is_some() { Instant::now() + KILL_PAUSE } else { deadline };
+            let until = if acting_since.is_some() {
+                Instant::now() + KILL_PAUSE
+            } else {
+                deadline
+            };
             // Once acting, the server's socket would only be readable all the time.
             let server_spoke = self.sleep(until, acting_since.is_none());
             let since = match acting_since {
@@ -179,13 +200,20 @@ impl Guard {
 
     /// The main thread hangs in the kernel: say so, and end. `outer` then ends the disk server, which ends the hanging.
     fn give_up(&self) -> ! {
-        let verdict = lock(&self.state).verdict.clone().unwrap_or(Verdict::Timeout(self.limit));
+        let verdict = lock(&self.state)
+            .verdict
+            .clone()
+            .unwrap_or(Verdict::Timeout(self.limit));
         let mut error = failure(&self.step, &verdict);
         let left = names();
         if left.is_empty() {
-            error.message.push_str("; a system call on the file system does not return");
+            error
+                .message
+                .push_str("; a system call on the file system does not return");
         } else {
-            error.message.push_str(&format!("; these do not die: {}", left.join(", ")));
+            error
+                .message
+                .push_str(&format!("; these do not die: {}", left.join(", ")));
         }
         let _ = emit(&Event::Failed(Failed::new(&self.step, &error, Vec::new())));
         std::process::exit(1);
@@ -196,7 +224,10 @@ fn failure(step: &str, verdict: &Verdict) -> CellError {
     match verdict {
         Verdict::Timeout(limit) => CellError::new(
             Kind::Timeout,
-            format!("{step} did not end within {} s and was ended; allow more time, or give it less to do", limit.as_secs()),
+            format!(
+                "{step} did not end within {} s and was ended; allow more time, or give it less to do",
+                limit.as_secs()
+            ),
         ),
         Verdict::LeftRunning(names) => CellError::new(
             Kind::LeftRunning,
@@ -206,12 +237,18 @@ fn failure(step: &str, verdict: &Verdict) -> CellError {
                 names.join(", ")
             ),
         ),
-        Verdict::DiskServer => CellError::new(Kind::DiskServer, format!("the disk server ended during {step}")),
+        Verdict::DiskServer => CellError::new(
+            Kind::DiskServer,
+            format!("the disk server ended during {step}"),
+        ),
     }
 }
 
 fn names() -> Vec<String> {
-    reap::processes().into_iter().map(|(pid, name)| format!("{name} ({pid})")).collect()
+    reap::processes()
+        .into_iter()
+        .map(|(pid, name)| format!("{name} ({pid})"))
+        .collect()
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {

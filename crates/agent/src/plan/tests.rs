@@ -38,7 +38,9 @@ fn bad_plans_are_refused_with_a_reason() {
     assert!(refused(|plan| plan["surprise"] = json!(1)).contains("surprise"));
     assert!(refused(|plan| plan["steps"][0]["settle"] = json!("later")).contains("later"));
     assert!(refused(|plan| plan["mkfs"][0][1] = json!("{disk.other}")).contains("{disk.other}"));
-    assert!(refused(|plan| plan["steps"][0]["shell"] = json!("cp {input}/x .")).contains("{input}"));
+    assert!(
+        refused(|plan| plan["steps"][0]["shell"] = json!("cp {input}/x .")).contains("{input}")
+    );
     assert!(refused(|plan| plan["steps"][0]["name"] = json!("end")).contains("reserved"));
     assert!(refused(|plan| plan["disks"] = json!([{"name": "main"}])).contains("disk_server"));
     assert!(refused(|plan| plan["disks"][0]["name"] = json!("../x")).contains("letters"));
@@ -52,6 +54,11 @@ fn placeholders_are_filled_and_shell_braces_stay() {
     value["input"] = json!("/in");
     let plan = read(&value).unwrap();
     let placeholders = Placeholders::new(&plan, vec![("main".into(), "/dev/loop7".into())]);
-    let filled = placeholders.fill("cp {input}/a {dir}; x() { echo ${dir} ${x:-{scratch}} {a,b}; }; dd of={disk.main} {").unwrap();
-    assert_eq!(filled, "cp /mnt/input/a /mnt/fs; x() { echo ${dir} ${x:-/mnt/scratch} {a,b}; }; dd of=/dev/loop7 {");
+    let filled = placeholders
+        .fill("cp {input}/a {dir}; x() { echo ${dir} ${x:-{scratch}} {a,b}; }; dd of={disk.main} {")
+        .unwrap();
+    assert_eq!(
+        filled,
+        "cp /mnt/input/a /mnt/fs; x() { echo ${dir} ${x:-/mnt/scratch} {a,b}; }; dd of=/dev/loop7 {"
+    );
 }

@@ -1,0 +1,356 @@
+//! Whole cells on ext4 over a plain file: what is measured, and how cells fail.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+
+mod common;
+
+use common::{Place, can_run};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+fn number(value: &Value) -> u64 {
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("not a number: {value}"))
+}
+
+#[test]
+fn intervals_tell_what_was_done() {
+    if !can_run("intervals_tell_what_was_done") {
+        return;
+    }
+    let place = Place::new();
+    std::fs::create_dir(place.path("in")).unwrap();
+    std::fs::write(place.path("in/seed"), vec![7; 300_000]).unwrap();
+    let mut plan = place.plan("true");
+    plan["input"] = json!(place.path("in"));
+    plan["mount"]["options"] = json!("noatime,lazytime,commit=17");
+    plan["after_mount"] = json!([["chattr", "+A", "{dir}"]]);
+    plan["inspect"] = json!([{"name": "superblock", "command": ["dumpe2fs", "-h", "{disk.main}"]}, {"name": "none", "command": ["/no/such"]}]);
+    let mut steps = vec![
+        place.step(
+            "prepare",
+            "cp {input}/seed seed && ! touch {input}/x 2>/dev/null && lsattr -d . | grep -q A",
+        ),
+        // A grandchild that outlives its parents: reaped by init, and counted.
+        place.step(
+            "write",
+            "head -c 1000000 /dev/zero > f; (sleep 0.2; head -c 500000 /dev/zero > g) & exit 0",
+        ),
+        place.step("read", "cat seed > /dev/null"),
+    ];
+    steps[0]["measured"] = json!(false);
+    steps[1]["probe_interval_ms"] = json!(10);
+    steps[1]["settle"] = json!("remount");
+    steps[2]["drop_caches"] = json!(true);
+    plan["steps"] = json!(steps);
+    let events = place.run(&plan);
+    events.assert_done();
+
+    let names: Vec<&Value> = events
+        .of("interval")
+        .into_iter()
+        .map(|interval| &interval["name"])
+        .collect();
+    assert_eq!(names, ["mkfs", "mount", "prepare", "write", "read"]);
+    assert!(
+        events.one("attached")["device"]
+            .as_str()
+            .unwrap()
+            .starts_with("/dev/loop")
+    );
+    assert_eq!(events.one("attached")["queue"]["logical_block_size"], 512);
+    let mounted = events.one("mounted");
+    assert_eq!(mounted["type"], "ext4");
+    assert!(
+        mounted["options"].as_str().unwrap().contains("noatime"),
+        "{mounted}"
+    );
+    let super_options = mounted["super_options"].as_str().unwrap();
+    assert!(
+        super_options.contains("lazytime") && super_options.contains("commit=17"),
+        "{mounted}"
+    );
+    let inspected = events.of("inspected");
+    assert!(
+        inspected[0]["output"]
+            .as_str()
+            .unwrap()
+            .contains("Filesystem magic number:  0xEF53")
+    );
+    assert_eq!(
+        (&inspected[0]["status"], &inspected[1]["status"]),
+        (&json!(0), &Value::Null)
+    );
+
+    let write = events.interval("write");
+    assert_eq!(number(&write["program_write_bytes"]), 1_500_000);
+    let written = number(&write["counters"]["main"]["write_bytes"]);
+    assert!((1_500_000..3_000_000).contains(&written), "{write}");
+    assert!(number(&write["command_ns"]) > 200_000_000);
+    assert_eq!(
+        number(&write["command_ns"]) + number(&write["settle_ns"]),
+        number(&write["wall_ns"])
+    );
+    assert!(number(&write["counters"]["main"]["flush_requests"]) > 0);
+    assert!(
+        number(&write["cpu_user_ns"]) + number(&write["cpu_system_ns"]) > 1_000_000,
+        "{write}"
+    );
+    assert!(number(&write["cpu_kernel_threads_ns"]) > 0);
+    assert!(
+        write["probe"]["pauses_ns"].as_array().unwrap().len() >= 10,
+        "{write}"
+    );
+    assert_eq!(write["cpu_disk_server_ns"], Value::Null);
+    let space = |name: &str| number(&events.interval(name)["space_used_bytes"]);
+    assert!((1_500_000..1_600_000).contains(&(space("write") - space("prepare"))));
+
+    let read = events.interval("read");
+    // The cache was dropped; 300,000 bytes come from the disk, once.
+    assert!(
+        (300_000..500_000).contains(&number(&read["counters"]["main"]["read_bytes"])),
+        "{read}"
+    );
+    assert!(number(&read["program_read_bytes"]) > 300_000);
+    assert_eq!(read["measured"], true);
+    assert_eq!(events.interval("prepare")["measured"], false);
+    assert_eq!(read["probe"], Value::Null);
+    let log = place.log();
+    for name in [
+        "=== mkfs\n",
+        "=== mount\n",
+        "=== superblock\n",
+        "=== write\n",
+    ] {
+        assert!(log.contains(name), "{log}");
+    }
+    place.assert_clean("after a good cell");
+}
+
+#[test]
+fn counters_of_the_intervals_add_up_to_the_device_s() {
+    if !can_run("counters_of_the_intervals_add_up_to_the_device_s") {
+        return;
+    }
+    let place = Place::new();
+    let mut plan = place.plan("head -c 3000000 /dev/zero > f; sync f; rm f");
+    // A real block device: one loop device that we attach ourselves, and whose counters we can read after the cell.
+    let attached = std::process::Command::new("losetup")
+        .args(["-f", "--show"])
+        .arg(place.image())
+        .output()
+        .unwrap();
+    let device = String::from_utf8(attached.stdout)
+        .unwrap()
+        .trim()
+        .to_owned();
+    let stat = || {
+        let text =
+            std::fs::read_to_string(format!("/sys/class/block/{}/stat", &device[5..])).unwrap();
+        let fields: Vec<u64> = text
+            .split_whitespace()
+            .map(|field| field.parse().unwrap())
+            .collect();
+        (fields[6] * 512, fields[15])
+    };
+    let before = stat();
+    plan["disks"] = json!([{"name": "main", "device": device}]);
+    let events = place.run(&plan);
+    let after = stat();
+    std::process::Command::new("losetup")
+        .args(["-d", &device])
+        .status()
+        .unwrap();
+    events.assert_done();
+    assert_eq!(events.one("attached")["device"], json!(device));
+    let sum = |counter: &str| -> u64 {
+        events
+            .of("interval")
+            .iter()
+            .map(|interval| number(&interval["counters"]["main"][counter]))
+            .sum()
+    };
+    assert_eq!(
+        (sum("write_bytes"), sum("flush_requests")),
+        (after.0 - before.0, after.1 - before.1)
+    );
+    place.assert_clean("after a cell on a device");
+}
+
+#[test]
+fn a_refused_mount_has_the_kernel_s_words() {
+    if !can_run("a_refused_mount_has_the_kernel_s_words") {
+        return;
+    }
+    let place = Place::new();
+    let mut plan = place.plan("true");
+    plan["mount"]["options"] = json!("noatime,no_such_option");
+    let events = place.run(&plan);
+    let failed = events.assert_failed("mount");
+    assert_eq!(failed["step"], "mount");
+    assert!(
+        failed["kernel"].to_string().contains("no_such_option"),
+        "{failed}"
+    );
+    assert!(
+        failed["message"]
+            .as_str()
+            .unwrap()
+            .contains("noatime,no_such_option"),
+        "{failed}"
+    );
+    place.assert_clean("after a refused mount");
+}
+
+#[test]
+fn data_only_hands_flags_to_the_file_system() {
+    if !can_run("data_only_hands_flags_to_the_file_system") {
+        return;
+    }
+    let place = Place::new();
+    let mut plan = place.plan("true");
+    // ext4 knows no such option itself; mount(2) would.
+    plan["mount"]["options"] = json!("noexec");
+    place.run(&plan).assert_done();
+    plan["mount"]["data_only"] = json!(true);
+    place.run(&plan).assert_failed("mount");
+}
+
+#[test]
+fn failing_commands_are_told_with_their_last_words() {
+    if !can_run("failing_commands_are_told_with_their_last_words") {
+        return;
+    }
+    let place = Place::new();
+    let events = place.run(&place.plan("echo fine; echo the reason >&2; exit 3"));
+    let failed = events.assert_failed("workload");
+    assert_eq!(
+        (&failed["status"], &failed["signal"], &failed["step"]),
+        (&json!(3), &Value::Null, &json!("work"))
+    );
+    assert!(
+        failed["message"].as_str().unwrap().contains("the reason"),
+        "{failed}"
+    );
+    assert!(
+        !events.events.iter().any(|event| event["name"] == "work"),
+        "a failed step has no interval"
+    );
+
+    let events = place.run(&place.plan("kill -TERM $$"));
+    assert_eq!(events.assert_failed("workload")["signal"], 15);
+
+    let mut plan = place.plan("true");
+    plan["mkfs"] = json!([["mkfs.ext4", "-O", "nonsense", "{disk.main}"]]);
+    let events = place.run(&plan);
+    let failed = events.assert_failed("mkfs");
+    assert!(
+        failed["message"].as_str().unwrap().contains("nonsense"),
+        "{failed}"
+    );
+    plan["mkfs"] = json!([["mkfs.no-such-type"]]);
+    assert!(
+        place.run(&plan).assert_failed("mkfs")["message"]
+            .as_str()
+            .unwrap()
+            .contains("mkfs.no-such-type")
+    );
+    let mut plan = place.plan("true");
+    plan["after_mount"] = json!([["false"]]);
+    place.run(&plan).assert_failed("mount");
+    place.assert_clean("after failing commands");
+}
+
+#[test]
+fn a_full_disk_is_told_as_such() {
+    if !can_run("a_full_disk_is_told_as_such") {
+        return;
+    }
+    let place = Place::new();
+    let events = place.run(&place.plan("head -c 100000000 /dev/zero > f"));
+    let failed = events.assert_failed("disk-full");
+    assert!(
+        failed["message"].as_str().unwrap().contains("more room"),
+        "{failed}"
+    );
+    place.assert_clean("after a full disk");
+}
+
+#[test]
+fn a_step_past_its_time_is_ended() {
+    if !can_run("a_step_past_its_time_is_ended") {
+        return;
+    }
+    let place = Place::new();
+    let mut plan = place.plan("setsid sh -c 'trap \"\" TERM HUP; sleep 300' & sleep 300");
+    plan["steps"][0]["timeout_s"] = json!(1);
+    let start = Instant::now();
+    let events = place.run(&plan);
+    events.assert_failed("timeout");
+    assert!(
+        start.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        start.elapsed()
+    );
+    place.assert_clean("after a timeout");
+}
+
+#[test]
+fn what_a_step_leaves_running_is_named() {
+    if !can_run("what_a_step_leaves_running_is_named") {
+        return;
+    }
+    let place = Place::new();
+    let events = place.run(&place.plan("setsid sleep 4321 & exit 0"));
+    let failed = events.assert_failed("left-running");
+    assert!(
+        failed["message"].as_str().unwrap().contains("sleep 4321"),
+        "{failed}"
+    );
+    place.assert_clean("after left-running");
+}
+
+#[test]
+fn a_second_mount_of_the_file_system_is_noticed() {
+    if !can_run("a_second_mount_of_the_file_system_is_noticed") {
+        return;
+    }
+    let place = Place::new();
+    let events = place.run(&place.plan("mkdir {scratch}/b && mount --bind . {scratch}/b"));
+    let failed = events.assert_failed("unmount");
+    assert!(
+        failed["message"].as_str().unwrap().contains("still in use"),
+        "{failed}"
+    );
+    place.assert_clean("after a second mount");
+    let events = place.run(&place.plan("mkdir m && mount -t tmpfs x m"));
+    let failed = events.assert_failed("unmount");
+    assert!(
+        failed["message"].as_str().unwrap().contains("base/fs/m"),
+        "{failed}"
+    );
+    place.assert_clean("after a mount inside");
+}
+
+#[test]
+fn a_bad_plan_does_nothing() {
+    let place = Place::new();
+    let mut plan = place.plan("true");
+    plan["parent_pid"] = json!(1);
+    assert!(
+        place.run(&plan).assert_failed("plan")["message"]
+            .as_str()
+            .unwrap()
+            .contains("parent")
+    );
+    let mut plan = place.plan("true");
+    plan["colour"] = json!("blue");
+    assert!(
+        place.run(&plan).assert_failed("plan")["message"]
+            .as_str()
+            .unwrap()
+            .contains("colour")
+    );
+    assert!(!place.path("output.log").exists());
+}

@@ -1,0 +1,116 @@
+//! No residue: whoever is killed, and whenever, no mount, loop device, process or file is left.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+
+mod common;
+
+use common::{Agent, Place, can_run, children};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// From before anything is started until well into the workload.
+const INSTANTS_MS: [u64; 14] = [0, 1, 2, 4, 7, 11, 16, 25, 40, 60, 90, 140, 250, 500];
+
+/// A cell that keeps all parts busy for as long as it is let.
+fn busy_plan(place: &Place) -> Value {
+    let mut plan = place
+        .plan("while :; do head -c 2000000 /dev/zero > f; sync f; (sleep 60 &) ; sleep 0.01; done");
+    plan["steps"][0]["probe_interval_ms"] = json!(1);
+    plan
+}
+
+#[test]
+fn the_agent_is_killed_at_many_instants() {
+    if !can_run("the_agent_is_killed_at_many_instants") {
+        return;
+    }
+    let place = Place::new();
+    for wait in INSTANTS_MS {
+        let mut agent = place.start(&busy_plan(&place));
+        std::thread::sleep(Duration::from_millis(wait));
+        agent.child.kill().unwrap();
+        agent.child.wait().unwrap();
+        place.assert_clean(&format!("agent killed after {wait} ms"));
+    }
+}
+
+#[test]
+fn init_is_killed_at_many_instants() {
+    if !can_run("init_is_killed_at_many_instants") {
+        return;
+    }
+    let place = Place::new();
+    for wait in INSTANTS_MS {
+        let agent = place.start(&busy_plan(&place));
+        let init = loop {
+            if let [init] = children(agent.pid())[..] {
+                break init;
+            }
+        };
+        std::thread::sleep(Duration::from_millis(wait));
+        Agent::kill(init, Signal::KILL);
+        let start = Instant::now();
+        let events = agent.finish();
+        events.assert_failed("internal");
+        assert!(start.elapsed() < Duration::from_secs(5));
+        // The agent ends only when all has ended.
+        assert_eq!(
+            place.residue(),
+            Vec::<String>::new(),
+            "init killed after {wait} ms"
+        );
+        place.assert_clean("init killed");
+    }
+}
+
+#[test]
+fn the_workload_is_killed() {
+    if !can_run("the_workload_is_killed") {
+        return;
+    }
+    let place = Place::new();
+    let mut agent = place.start(&busy_plan(&place));
+    agent.read_until("interval", "mount");
+    let init = children(agent.pid())[0];
+    let shell = loop {
+        if let Some(shell) = children(init).first() {
+            break *shell;
+        }
+    };
+    std::thread::sleep(Duration::from_millis(100));
+    Agent::kill(shell, Signal::KILL);
+    let events = agent.finish();
+    assert_eq!(events.assert_failed("workload")["signal"], 9);
+    place.assert_clean("workload killed");
+}
+
+#[test]
+fn asked_to_end_the_agent_ends_everything_first() {
+    if !can_run("asked_to_end_the_agent_ends_everything_first") {
+        return;
+    }
+    let place = Place::new();
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut agent = place.start(&busy_plan(&place));
+        agent.read_until("interval", "mount");
+        Agent::kill(agent.pid(), signal);
+        let start = Instant::now();
+        agent.finish().assert_failed("interrupted");
+        assert!(start.elapsed() < Duration::from_secs(5));
+        assert_eq!(place.residue(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn without_a_reader_the_agent_ends() {
+    if !can_run("without_a_reader_the_agent_ends") {
+        return;
+    }
+    let place = Place::new();
+    let mut agent = place.start(&place.plan("sleep 0.2"));
+    agent.read_until("interval", "mount");
+    drop(agent.child.stdout.take());
+    assert_eq!(agent.child.wait().unwrap().code(), Some(1));
+    assert_eq!(place.residue(), Vec::<String>::new());
+}
