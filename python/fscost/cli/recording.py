@@ -1,5 +1,120 @@
-"""`fscost recording info|verify|export`."""
+"""`fscost recording info|verify|export|import`: look into a recording, or take it elsewhere."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-app = typer.Typer(help="Look into a recording.", no_args_is_help=True)
+from fscost import capture
+from fscost.cli.output.units import bytes_text
+from fscost.errors import FscostError, InputError
+
+app = typer.Typer(help="Look into a recording, or take it elsewhere.", no_args_is_help=True)
+
+Source = Annotated[Path, typer.Argument(metavar="RECORDING", help="A file that a run kept: cells/…/recording.fscost.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+
+
+class Form(StrEnum):
+    """What a recording can become."""
+
+    IMAGE = "image"
+    PARQUET = "parquet"
+    DM_LOG_WRITES = "dm-log-writes"
+
+
+class Damaged(FscostError):
+    """The recording is not whole: said on standard output, told by the exit code."""
+
+    exit_code = 1
+
+
+@app.command()
+def info(recording: Source, json_: Json = False) -> None:
+    """What it holds: disks, how it ends, requests and bytes between its marks."""
+    facts = capture.info(recording)
+    intervals = capture.intervals(recording)
+    if json_:
+        table = [{"name": i.name, "begin_ns": i.begin_ns, "end_ns": i.end_ns, "disks": dict(i.disks)} for i in intervals]
+        print(json.dumps({**facts, "intervals": table}, indent=2))
+        return
+    began = datetime.fromtimestamp(facts["begin_unix_ns"] / 1e9, UTC)
+    packed = f"{bytes_text(facts['content_bytes'])} of content stored in {bytes_text(facts['content_stored_bytes'])}"
+    print(f"{recording}: {facts['end']}; {facts['events']} events in {facts['frames']} frames, {packed}")
+    print(f"began {began:%Y-%m-%d %H:%M:%S} UTC, lasts {facts['last_ns'] / 1e9:.3f} s")
+    for disk in facts["disks"]:
+        sectors = f"sectors of {disk['logical_block_bytes']} (logical), {disk['physical_block_bytes']} (physical)"
+        print(f"disk {disk['name']}: {bytes_text(disk['size_bytes'])}, {sectors}")
+    _print_intervals(intervals)
+
+
+def _print_intervals(intervals: Sequence[capture.RecordedInterval]) -> None:
+    header = ("interval", "disk", "begins, s", "written", "zeroed", "discarded or zeroed", "read", "flushes")
+    rows = [header]
+    for interval in intervals:
+        for disk, totals in interval.disks.items():
+            rows.append(
+                (
+                    interval.name,
+                    disk,
+                    f"{interval.begin_ns / 1e9:.3f}",
+                    bytes_text(totals["write_bytes"]),
+                    bytes_text(totals["zero_bytes"]),
+                    bytes_text(totals["punch_bytes"] + totals["discard_bytes"]),
+                    bytes_text(totals["read_bytes"]),
+                    str(totals["flushes"]),
+                )
+            )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
+    for row in rows:
+        cells = [text.ljust(width) if column < 2 else text.rjust(width) for column, (text, width) in enumerate(zip(row, widths, strict=True))]
+        print("  ".join(cells).rstrip())
+
+
+@app.command()
+def verify(recording: Source, json_: Json = False) -> None:
+    """Read every byte; exit 1 unless all is as it was written."""
+    report: Mapping[str, Any] = capture.verify(recording)
+    if json_:
+        print(json.dumps(report, indent=2))
+    else:
+        print(f"{recording}: {report['end']}; {report['events']} events are whole")
+        for line in report["damaged"]:
+            print(f"  {line}")
+    if not report["whole"]:
+        raise Damaged(f"{recording} is not whole", "what stands before the damage can still be exported")
+
+
+@app.command()
+def export(
+    recording: Source,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to make; must not exist.")],
+    form: Annotated[Form, typer.Option("--as", help="A plain disk image, a table of requests, or a dm-log-writes log.")],
+    disk: Annotated[str, typer.Option(help="Which disk.")] = "main",
+    at: Annotated[str | None, typer.Option(metavar="INSTANT", help="An image as of a mark's name, or of seconds since the beginning.")] = None,
+) -> None:
+    """Take it elsewhere: `--as image`, `parquet` or `dm-log-writes`."""
+    if out.exists():
+        raise InputError(f"{out} exists", "name a file that does not")
+    if at is not None and form is not Form.IMAGE:
+        raise InputError("--at goes with --as image", "leave it out")
+    if form is Form.PARQUET:
+        print(f"{out}: {capture.write_requests(recording, out)} requests")
+    elif form is Form.DM_LOG_WRITES:
+        print(f"{out}: {capture.export_dm_log_writes(recording, disk, out)} entries")
+    else:
+        capture.export_image(recording, disk, out, at)
+        print(f"{out}: {bytes_text(out.stat().st_size)}")
+
+
+@app.command("import")
+def import_(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="A log of the kernel's dm-log-writes target.")],
+    recording: Annotated[Path, typer.Argument(metavar="RECORDING", help="The recording to make; must not exist.")],
+) -> None:
+    """Make a recording of a dm-log-writes log."""
+    print(f"{recording}: {capture.import_dm_log_writes(log, recording)} entries")

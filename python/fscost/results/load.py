@@ -67,22 +67,22 @@ def _samples(path: Path, manifest: Manifest) -> pa.Table:
         raise InputError(f"{path}: cannot be read: {error}", REMEDY) from error
     except (pa.ArrowException, ValueError) as error:
         raise InputError(f"{path}: not the Parquet file that fscost wrote: {error}", REMEDY) from error
+    for name in SCHEMA.names:
+        if table[name].null_count:
+            raise InputError(f"{path}: column {name} has empty values", REMEDY)
     return _check_values(path, table.cast(SCHEMA), manifest)
 
 
 def _check_columns(path: Path, schema: pa.Schema) -> None:
     for field in SCHEMA:
-        if field.name not in schema.names:
-            raise InputError(f"{path}: column {field.name} is missing", REMEDY)
+        if schema.names.count(field.name) != 1:
+            raise InputError(f"{path}: column {field.name} is missing, or there twice", REMEDY)
         found = schema.field(field.name).type
         if found != field.type:
             raise InputError(f"{path}: column {field.name} is {found}, not {field.type}", REMEDY)
 
 
 def _check_values(path: Path, table: pa.Table, manifest: Manifest) -> pa.Table:
-    for name in SCHEMA.names:
-        if table[name].null_count:
-            raise InputError(f"{path}: column {name} has empty values", REMEDY)
     if not pc.all(pc.is_finite(table["value"]), min_count=0).as_py():
         raise InputError(f"{path}: column value holds something that is no finite number", REMEDY)
     owners = {record.cell: record.profile for record in manifest.done}

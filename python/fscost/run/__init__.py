@@ -1,9 +1,9 @@
 """Runs: cells of several profiles, repeated until the answer is narrow enough. Studies and the command line both come in here."""
 
-from fscost.run.estimate import Estimate, estimate
 from fscost.run.execute import RunOutcome, commands, execute
 from fscost.run.folder import default_folder
 from fscost.run.listener import Listener
+from fscost.run.need import Estimate, estimate
 from fscost.run.spec import KEEP, SETTLE, RunSpec, StoppingRule
 
 __all__ = [

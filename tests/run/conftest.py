@@ -1,0 +1,83 @@
+"""Runs in the fake lab."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fscost.lab.fake import FakeLab
+from fscost.matrix import Cell
+from fscost.profile.model import Profile
+from fscost.results import CellRecord
+from fscost.run import Estimate, Listener, RunOutcome, RunSpec, StoppingRule, execute
+from fscost.workload.model import Step, Workload
+
+PROFILES = (
+    Profile("ext4", "ext4"),
+    Profile("ext4 -O ^has_journal", "ext4", ("-O", "^has_journal")),
+    Profile("xfs", "xfs"),
+)
+WORKLOAD = Workload(
+    "two-steps",
+    (Step("copy", "cp", measured=False), Step("write", "dd"), Step("delete", "rm")),
+    summary="write, delete",
+    write_bytes_estimate=1 << 20,
+)
+
+
+class Heard(Listener):
+    """What a run said, in order."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def starts(self, spec: RunSpec, estimate: Estimate, finished_cells: int) -> None:
+        self.lines.append(f"starts {estimate.cells_min}-{estimate.cells_max} after {finished_cells}")
+
+    def skips(self, profile: str, because: str) -> None:
+        self.lines.append(f"skips {profile}: {because}")
+
+    def cell_starts(self, cell: Cell, running: int) -> None:
+        self.lines.append(f"cell {cell.id} of {running}")
+
+    def cell_ends(self, record: CellRecord, remaining_s: tuple[float, float]) -> None:
+        assert 0 <= remaining_s[0] <= remaining_s[1]
+        self.lines.append(f"{record.status} {record.cell}")
+
+    def gives_up(self, profile: str, because: str) -> None:
+        self.lines.append(f"gives up {profile}: {because}")
+
+    def ends(self, folder: Path, stopped_because: str) -> None:
+        self.lines.append(f"ends: {stopped_because}")
+
+    def count(self, start: str) -> int:
+        return sum(line.startswith(start) for line in self.lines)
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Callable[..., RunSpec]:
+    """A spec with three profiles and three repetitions, unless told otherwise."""
+
+    def make(**other: Any) -> RunSpec:
+        values: dict[str, Any] = {"profiles": PROFILES, "workload": WORKLOAD, "folder": tmp_path / "run", "seed": 7}
+        values["stopping"] = StoppingRule(3, 3)
+        return RunSpec(**(values | other))
+
+    return make
+
+
+@pytest.fixture
+def go(tmp_path: Path, heard: Heard) -> Callable[..., RunOutcome]:
+    """Execute with a lock of the test's own, so that tests and real runs do not meet."""
+
+    def run(spec: RunSpec, lab: FakeLab | None = None) -> RunOutcome:
+        return execute(spec, lab or FakeLab(), heard, lock=f"fscost.test.{os.getpid()}.{tmp_path.name}")
+
+    return run

@@ -1,0 +1,130 @@
+"""Interrupted and gone on with: the same cells as if nothing had happened."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fscost.errors import InputError
+from fscost.lab.fake import FakeLab
+from fscost.profile.model import Profile
+from fscost.results import load
+from fscost.run import RunOutcome, RunSpec, StoppingRule
+
+Make = Callable[..., RunSpec]
+Go = Callable[..., RunOutcome]
+
+
+def interrupted(spec: RunSpec, go: Go, at: int) -> RunOutcome:
+    return go(spec, FakeLab(stop_at={at: KeyboardInterrupt()}))
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 5, 8])
+def test_an_interrupted_run_goes_on_exactly(spec: Make, go: Go, tmp_path: Path, at: int) -> None:
+    whole = go(spec(folder=tmp_path / "whole"))
+    first = interrupted(spec(), go, at)
+    assert first.interrupted
+    assert first.exit_code == 130
+    assert first.results.manifest.state == "interrupted"
+    assert len(first.results.manifest.cells) == at
+    lab = FakeLab()
+    rest = go(spec(resume=True), lab)
+    assert len(lab.ran) == 9 - at
+    assert [cell.cell for cell in rest.results.manifest.cells] == [cell.cell for cell in whole.results.manifest.cells]
+    assert rest.results.samples.equals(whole.results.samples)
+    assert load(spec().folder).samples.equals(whole.results.samples)
+
+
+def test_an_interruption_before_the_first_cell_leaves_nothing(spec: Make, go: Go) -> None:
+    outcome = interrupted(spec(), go, 0)
+    assert outcome.interrupted
+    assert not spec().folder.exists()
+
+
+def test_what_an_unfinished_cell_left_is_removed(spec: Make, go: Go) -> None:
+    interrupted(spec(), go, 4)
+    left = spec().folder / "cells" / "xfs.9"
+    left.mkdir()
+    (left / "recording.fsc").write_bytes(b"half")
+    (spec().folder / ".samples.parquet.part").write_bytes(b"half")
+    go(spec(resume=True))
+    assert not left.exists()
+    assert not list(spec().folder.glob(".*"))
+
+
+def test_a_killed_run_goes_on_too(spec: Make, go: Go, tmp_path: Path) -> None:
+    """SIGKILL leaves state `running`, and perhaps samples that the manifest does not know."""
+    whole = go(spec(folder=tmp_path / "whole"))
+    interrupted(spec(), go, 4)
+    path = spec().folder / "manifest.json"
+    value = json.loads(path.read_text())
+    value["state"] = "running"
+    value["cells"].pop()
+    path.write_text(json.dumps(value))
+    assert go(spec(resume=True)).results.samples.equals(whole.results.samples)
+
+
+def test_the_stopping_rule_may_change(spec: Make, go: Go) -> None:
+    go(spec())
+    outcome = go(spec(resume=True, stopping=StoppingRule(5, 5)))
+    assert len(outcome.results.manifest.cells) == 15
+    assert outcome.results.manifest.stopping["max_repetitions"] == 5
+
+
+def test_a_finished_run_has_nothing_to_go_on_with(spec: Make, go: Go) -> None:
+    go(spec())
+    lab = FakeLab()
+    assert go(spec(resume=True), lab).exit_code == 0
+    assert lab.ran == []
+
+
+def test_skipped_and_given_up_profiles_stay_out(spec: Make, go: Go) -> None:
+    lab = FakeLab(skip={"xfs": "missing"}, fail={"ext4": ("mkfs", "refused")}, stop_at={order: KeyboardInterrupt() for order in (3, 4, 5)})
+    go(spec(), lab)
+    lab = FakeLab()
+    outcome = go(spec(resume=True), lab)
+    assert {cell.rpartition("-")[0] for cell in lab.ran} == {"ext4-O-has-journal"}
+    assert [entry.profile for entry in outcome.results.manifest.skipped] == ["xfs"]
+    assert len(outcome.results.manifest.failed) == 1
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"seed": 8}, "seed was 7 and is 8 now"),
+        ({"baseline": "xfs"}, "baseline was 'ext4' and is 'xfs' now"),
+        ({"profiles": (Profile("ext4", "ext4"),)}, "its profiles was"),
+        ({"disk_size_bytes": 8 << 30}, "options.disk_size_bytes was 4294967296 and is 8589934592 now"),
+        ({"keep": "all"}, "options.keep"),
+    ],
+)
+def test_another_run_is_refused(spec: Make, go: Go, other: dict[str, Any], words: str) -> None:
+    interrupted(spec(), go, 4)
+    before = (spec().folder / "manifest.json").read_bytes()
+    with pytest.raises(InputError) as caught:
+        go(spec(resume=True, **other))
+    assert words in caught.value.what
+    assert (spec().folder / "manifest.json").read_bytes() == before
+
+
+def test_another_workload_is_refused(spec: Make, go: Go) -> None:
+    interrupted(spec(), go, 4)
+    with pytest.raises(InputError, match=r"its workload\.scale was 1\.0 and is 2\.0 now"):
+        go(spec(resume=True, workload=replace(spec().workload, scale=2.0)))
+
+
+def test_another_lab_or_kernel_is_refused(spec: Make, go: Go) -> None:
+    interrupted(spec(), go, 4)
+    with pytest.raises(InputError, match="its lab was 'fake' and is 'other' now"):
+        go(spec(resume=True), FakeLab(name="other"))
+    with pytest.raises(InputError, match=r"its kernel.release was '6.1.0-fake' and is '6.2' now"):
+        go(spec(resume=True), FakeLab(kernel="6.2"))
+
+
+def test_a_folder_that_holds_no_run_is_refused(spec: Make, go: Go) -> None:
+    with pytest.raises(InputError, match="holds no run"):
+        go(spec(resume=True))
+    assert not spec().folder.exists()
