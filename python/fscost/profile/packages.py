@@ -40,6 +40,7 @@ PACKAGES: dict[str, str] = {
     "wc": "coreutils",
     "rm": "coreutils",
     "mkfifo": "coreutils",
+    "shuf": "coreutils",
 }
 
 

@@ -59,6 +59,13 @@ def _files(tar: tarfile.TarFile, source: Path, request: Request) -> Iterator[tup
                 yield EXECUTABLE if member.mode & 0o100 else FILE, path, file.read()
         else:
             raise InputError(f"--source {source}: '{member.name}' is a device or a pipe", "a source tree has none")
+    _read_to_the_end(tar)
+
+
+def _read_to_the_end(tar: tarfile.TarFile) -> None:
+    """Past the archive's own end: only there does the compression's checksum tell whether all of it was right."""
+    while tar.fileobj is not None and tar.fileobj.read(1 << 20):
+        pass
 
 
 def _open(tar: tarfile.TarFile, member: tarfile.TarInfo, source: Path) -> IO[bytes]:
