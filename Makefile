@@ -56,10 +56,11 @@ check-rust: system
 	cargo fmt --all -- --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-check-python: .venv/.packages
+check-python: .venv/.packages $(NATIVE)
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
+	MYPYPATH=python $(BIN)/stubtest --concise fscost._native
 	PYTHONPATH=python $(BIN)/lint-imports --no-logo
 
 check-repository: .venv/.packages
