@@ -4,6 +4,7 @@ Thin over the native module, which reads the format (docs/recording-format.md).
 """
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 from fscost.errors import HostError, InputError
 
 COMPRESSION = "zstd"
+REMEDY = "`fscost recording verify` says how much of it is readable"
 OPS = ["read", "write", "flush", "discard", "write_zeroes", "punch"]
 """By their numbers in the recording (docs/recording-format.md)."""
 
@@ -48,6 +50,72 @@ def intervals(recording: Path) -> list[RecordedInterval]:
     with _errors(recording):
         found = _open(recording).intervals()
         return [RecordedInterval(each["name"], each["begin_ns"], each["end_ns"], each["disks"]) for each in found]
+
+
+def verify(recording: Path) -> dict[str, Any]:
+    """Every byte read and checked: `whole`, how it ends, what is damaged, totals of what is readable."""
+    with _errors(recording):
+        return dict(_open(recording).verify())
+
+
+def pack(recording: Path, level: int = 3) -> None:
+    """Compress a finished recording in its place; whoever is killed meanwhile leaves the one or the other."""
+    packed = recording.with_name(recording.name + ".packing")
+    try:
+        packed.unlink(missing_ok=True)
+        with _errors(recording):
+            _open(recording).pack(str(packed), level)
+        packed.replace(recording)
+    finally:
+        packed.unlink(missing_ok=True)
+
+
+def export_image(recording: Path, disk: str, image: Path, at: str | None = None) -> None:
+    """The disk as a sparse file, at the end or at `at`: a mark's name, or seconds since the recording began."""
+    with _errors(recording), _new_file(image):
+        source = _open(recording)
+        marks = [name for _, name, _ in source.marks()]
+        at_ns = None
+        if at is not None and at not in marks:
+            try:
+                at_ns = round(float(at) * 1e9)
+            except (ValueError, OverflowError):
+                at_ns = -1
+            if at_ns < 0:
+                raise InputError(f"{at!r} is no instant of {recording}", f"a number of seconds, or one of its marks: {', '.join(marks)}")
+        source.export_image(_disk_index(source, recording, disk), str(image), at_ns, at if at in marks else None)
+
+
+def export_dm_log_writes(recording: Path, disk: str, log: Path) -> int:
+    """One disk's requests as a log of dm-log-writes; returns its number of entries."""
+    with _errors(recording), _new_file(log):
+        source = _open(recording)
+        return int(source.export_dm_log_writes(_disk_index(source, recording, disk), str(log)))
+
+
+def import_dm_log_writes(log: Path, recording: Path) -> int:
+    """A recording of a dm-log-writes log; returns its number of entries."""
+    with _errors(log), _new_file(recording):
+        return int(_native().import_dm_log_writes(str(log), str(recording)))
+
+
+def _disk_index(source: Any, recording: Path, disk: str) -> int:
+    names = [each["name"] for each in source.info()["disks"]]
+    if disk not in names:
+        raise InputError(f"{recording} has no disk {disk!r}", f"its disks are {', '.join(names)}")
+    return names.index(disk)
+
+
+@contextlib.contextmanager
+def _new_file(path: Path) -> Iterator[None]:
+    """A file that is made whole or not at all, and never over another."""
+    if os.path.lexists(path):
+        raise InputError(f"{path} exists", "name a file that does not")
+    try:
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def differences(recorded: Sequence[RecordedInterval], kernel: Sequence[KernelInterval]) -> list[str]:
@@ -154,4 +222,7 @@ def _errors(recording: Path) -> Iterator[None]:
     try:
         yield
     except recording_error as error:
-        raise InputError(f"{recording}: {error}", "the recording is cut short or damaged; run the cell again") from None
+        text = str(error)
+        raise InputError(text if str(recording) in text else f"{recording}: {text}", REMEDY) from None
+    except OSError as error:
+        raise InputError(str(error), "check the path, its permissions and the space left") from None

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fscost import capture
-from fscost.cli.output.units import bytes_text
+from fscost.cli.output.units import human_bytes
 from fscost.errors import FscostError, InputError
 
 app = typer.Typer(help="Look into a recording, or take it elsewhere.", no_args_is_help=True)
@@ -27,7 +27,7 @@ class Form(StrEnum):
     DM_LOG_WRITES = "dm-log-writes"
 
 
-class Damaged(FscostError):
+class DamagedError(FscostError):
     """The recording is not whole: said on standard output, told by the exit code."""
 
     exit_code = 1
@@ -43,12 +43,12 @@ def info(recording: Source, json_: Json = False) -> None:
         print(json.dumps({**facts, "intervals": table}, indent=2))
         return
     began = datetime.fromtimestamp(facts["begin_unix_ns"] / 1e9, UTC)
-    packed = f"{bytes_text(facts['content_bytes'])} of content stored in {bytes_text(facts['content_stored_bytes'])}"
+    packed = f"{human_bytes(facts['content_bytes'])} of content stored in {human_bytes(facts['content_stored_bytes'])}"
     print(f"{recording}: {facts['end']}; {facts['events']} events in {facts['frames']} frames, {packed}")
     print(f"began {began:%Y-%m-%d %H:%M:%S} UTC, lasts {facts['last_ns'] / 1e9:.3f} s")
     for disk in facts["disks"]:
         sectors = f"sectors of {disk['logical_block_bytes']} (logical), {disk['physical_block_bytes']} (physical)"
-        print(f"disk {disk['name']}: {bytes_text(disk['size_bytes'])}, {sectors}")
+        print(f"disk {disk['name']}: {human_bytes(disk['size_bytes'])}, {sectors}")
     _print_intervals(intervals)
 
 
@@ -62,10 +62,10 @@ def _print_intervals(intervals: Sequence[capture.RecordedInterval]) -> None:
                     interval.name,
                     disk,
                     f"{interval.begin_ns / 1e9:.3f}",
-                    bytes_text(totals["write_bytes"]),
-                    bytes_text(totals["zero_bytes"]),
-                    bytes_text(totals["punch_bytes"] + totals["discard_bytes"]),
-                    bytes_text(totals["read_bytes"]),
+                    human_bytes(totals["write_bytes"]),
+                    human_bytes(totals["zero_bytes"]),
+                    human_bytes(totals["punch_bytes"] + totals["discard_bytes"]),
+                    human_bytes(totals["read_bytes"]),
                     str(totals["flushes"]),
                 )
             )
@@ -86,7 +86,7 @@ def verify(recording: Source, json_: Json = False) -> None:
         for line in report["damaged"]:
             print(f"  {line}")
     if not report["whole"]:
-        raise Damaged(f"{recording} is not whole", "what stands before the damage can still be exported")
+        raise DamagedError(f"{recording} is not whole", "what stands before the damage can still be exported")
 
 
 @app.command()
@@ -108,7 +108,7 @@ def export(
         print(f"{out}: {capture.export_dm_log_writes(recording, disk, out)} entries")
     else:
         capture.export_image(recording, disk, out, at)
-        print(f"{out}: {bytes_text(out.stat().st_size)}")
+        print(f"{out}: {human_bytes(out.stat().st_size)}")
 
 
 @app.command("import")
