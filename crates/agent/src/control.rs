@@ -99,7 +99,7 @@ impl Control {
     }
 
     /// What the server has to say about a failure elsewhere: an error of its own or its death is the true reason.
-    pub fn trouble(&self) -> Option<CellError> {
+    fn trouble(&self) -> Option<CellError> {
         if !self.is_readable(REASON_LIMIT).unwrap_or(true) {
             return None;
         }

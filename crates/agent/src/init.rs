@@ -13,6 +13,7 @@ use crate::plan::{DiskPlan, Placeholders};
 use crate::{namespace, reap};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, set_parent_process_death_signal};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -50,12 +51,12 @@ fn run(mut cell: Cell) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A failing disk makes everything else fail: what the server says, if anything, is the reason.
+/// A failing disk makes everything else fail: what the server says, if anything, is the reason. It says so when it is asked to do something.
 fn root_cause(error: CellError, control: Option<&Control>) -> CellError {
     let may_be_the_disk = !matches!(error.kind, Kind::HostDiskFull | Kind::Plan);
     let Some(trouble) = control
         .filter(|_| may_be_the_disk)
-        .and_then(Control::trouble)
+        .and_then(|control| control.mark("failed", &BTreeMap::new()).err())
     else {
         return error;
     };
