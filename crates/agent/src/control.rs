@@ -16,8 +16,8 @@ use std::time::Duration;
 
 /// A server that lives but does not answer for so long is taken for dead.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
-/// After an I/O error: the server's reason, or its end, may arrive a little later than the error.
-const REASON_LIMIT: Duration = Duration::from_millis(500);
+/// The same when the cell has failed already, and only the reason is looked for.
+const REASON_LIMIT: Duration = Duration::from_secs(3);
 const LONGEST_MESSAGE: usize = 64 * 1024;
 
 #[derive(Debug, Serialize)]
@@ -58,7 +58,7 @@ impl Control {
 
     /// Waits until the server serves `disks`; gives the file descriptor of its mount.
     pub fn ready(&self, disks: &[&str]) -> Result<OwnedFd> {
-        match self.receive()? {
+        match self.receive(ANSWER_LIMIT)? {
             (FromServer::Ready { disks: served }, Some(mount)) => {
                 match disks
                     .iter()
@@ -83,7 +83,7 @@ impl Control {
             name,
             detail: json!({ "kernel": kernel }),
         })?;
-        match self.receive()?.0 {
+        match self.receive(ANSWER_LIMIT)?.0 {
             FromServer::Marked {} => Ok(()),
             other => Err(unexpected(other)),
         }
@@ -92,21 +92,33 @@ impl Control {
     /// Ends the recording; gives the server's last words.
     pub fn finish(&self) -> Result<Value> {
         self.tell(&ToServer::Finish {})?;
-        match self.receive()?.0 {
+        match self.receive(ANSWER_LIMIT)?.0 {
             FromServer::Finished(totals) => Ok(totals),
             other => Err(unexpected(other)),
         }
     }
 
     /// What the server has to say about a failure elsewhere: an error of its own or its death is the true reason.
-    fn trouble(&self) -> Option<CellError> {
-        if !self.is_readable(REASON_LIMIT).unwrap_or(true) {
-            return None;
+    ///
+    /// It speaks only when spoken to, so it is asked, by a mark that tells in the recording where the cell failed.
+    pub fn trouble(&self) -> Option<CellError> {
+        if let Err(error) = self.tell(&ToServer::Mark {
+            name: "failed",
+            detail: json!({}),
+        }) {
+            return Some(error);
         }
-        Some(match self.receive() {
-            Ok((message, _)) => unexpected(message),
-            Err(error) => error,
-        })
+        // A mark that was not answered in time may be answered now, before this one.
+        let mut limit = REASON_LIMIT;
+        while self.is_readable(limit).unwrap_or(true) {
+            match self.receive(Duration::ZERO) {
+                Ok((FromServer::Marked {} | FromServer::Ready { .. }, _)) => limit = Duration::ZERO,
+                Ok((message, _)) => return Some(unexpected(message)),
+                Err(error) => return Some(error),
+            }
+        }
+        // No answer is no reason: a server may be slow because the disk below it is.
+        None
     }
 
     fn tell(&self, message: &ToServer<'_>) -> Result<()> {
@@ -115,9 +127,10 @@ impl Control {
         match send(&self.socket, &text, SendFlags::NOSIGNAL) {
             Ok(_) => Ok(()),
             // Why it has gone may still be readable.
-            Err(error) => Err(self
-                .trouble()
-                .unwrap_or_else(|| dead(format!("the disk server cannot be reached: {error}")))),
+            Err(_) => match self.receive(Duration::ZERO)?.0 {
+                FromServer::Marked {} => Err(dead("the disk server has ended")),
+                other => Err(unexpected(other)),
+            },
         }
     }
 
@@ -127,14 +140,14 @@ impl Control {
         Ok(rustix::io::retry_on_intr(|| poll(&mut fds, Some(&limit)))? > 0)
     }
 
-    fn receive(&self) -> Result<(FromServer, Option<OwnedFd>)> {
+    fn receive(&self, limit: Duration) -> Result<(FromServer, Option<OwnedFd>)> {
         if !self
             .is_readable(ANSWER_LIMIT)
             .context(Kind::DiskServer, || "wait for the disk server")?
         {
             return Err(dead(format!(
                 "the disk server did not answer for {} s",
-                ANSWER_LIMIT.as_secs()
+                limit.as_secs_f32()
             )));
         }
         let mut text = vec![0; LONGEST_MESSAGE];
@@ -251,12 +264,13 @@ mod tests {
         );
         answer(&server, r#"{"error": {"kind": "io", "message": "broken"}}"#);
         assert_eq!(control.trouble().unwrap().kind, Kind::DiskServer);
+        answer(&server, r#"{"marked": {"at_ns": 1, "totals": {}}}"#);
+        assert!(control.trouble().is_none());
     }
 
     #[test]
     fn the_server_s_end_is_noticed() {
         let (control, server) = pair();
-        assert!(control.trouble().is_none());
         drop(server);
         assert_eq!(control.trouble().unwrap().kind, Kind::DiskServer);
         assert_eq!(

@@ -95,6 +95,7 @@ fn start() -> Result<Supervisor> {
         relay: Relay::default(),
         deadline: None,
         interrupted: None,
+        is_forced: false,
     })
 }
 
@@ -251,6 +252,8 @@ struct Supervisor {
     deadline: Option<Instant>,
     /// Why everything was ended early.
     interrupted: Option<String>,
+    /// Whether we ended what had not ended by itself.
+    is_forced: bool,
 }
 
 impl Supervisor {
@@ -330,6 +333,7 @@ impl Supervisor {
 
     /// Kills both. The end of the server also ends whatever hangs in the kernel on its disks.
     fn kill_all(&mut self) {
+        self.is_forced = true;
         self.init.kill();
         if let Some(server) = &mut self.server {
             server.kill();
@@ -371,6 +375,10 @@ impl Supervisor {
         if let Some(why) = self.interrupted {
             return failed(Kind::Interrupted, why);
         }
+        let init_was_killed = self
+            .init
+            .status
+            .is_some_and(|status| status.signal().is_some());
         let server_failed = server_status.filter(|status| !status.success());
         match (self.relay.into_last(), server_failed) {
             (Some(last), Some(status)) if last["event"] == "done" => failed(
@@ -391,11 +399,12 @@ impl Supervisor {
                 last
             }
             (Some(last), None) => last,
-            (None, Some(status)) => failed(
+            // When init was killed by another, the server ended because of that.
+            (None, Some(status)) if self.is_forced || !init_was_killed => failed(
                 Kind::DiskServer,
                 format!("the disk server {} before the cell ended", describe(status)),
             ),
-            (None, None) => {
+            (None, _) => {
                 let how = self
                     .init
                     .status
