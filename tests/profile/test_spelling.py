@@ -1,0 +1,156 @@
+"""A profile as people write it: what comes out, and one clear error for everything else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fscost.errors import InputError
+from fscost.profile import DiskSpec, Profile, resolve
+
+
+def test_type_flags_and_mount_options() -> None:
+    profile = resolve("ext4 -O ^has_journal -o noatime")
+    assert profile == Profile("ext4 -O ^has_journal -o noatime", "ext4", ("-O", "^has_journal"), "noatime")
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "options"),
+    [
+        ("ext4 -o noatime -o commit=30", (), "noatime,commit=30"),
+        ("ext4 -onoatime", (), "noatime"),
+        ("ext4 -o noatime,commit=30 -O ^has_journal", ("-O", "^has_journal"), "noatime,commit=30"),
+        ("ext4 -L 'two words'", ("-L", "two words"), ""),
+        ("ext4 -I256", ("-I", "256"), ""),
+        ("ext4 -j -m 0", ("-j", "-m", "0"), ""),
+        ("btrfs --metadata=single", ("--metadata", "single"), ""),
+        ("btrfs --meta single", ("--metadata", "single"), ""),
+        ("xfs -m rmapbt=1 -i size=1024", ("-m", "rmapbt=1", "-i", "size=1024"), ""),
+        ("  xfs \t -K ", ("-K",), ""),
+    ],
+)
+def test_spellings(text: str, flags: tuple[str, ...], options: str) -> None:
+    profile = resolve(text)
+    assert (profile.mkfs_flags, profile.mount_options) == (flags, options)
+    assert profile.name == " ".join(text.split())
+
+
+def test_a_name_of_the_catalogue() -> None:
+    assert resolve("ext4-noatime").mount_options == "noatime"
+    assert resolve("ext4-noatime").name == "ext4-noatime"
+
+
+def test_a_name_of_the_catalogue_and_more() -> None:
+    profile = resolve("ext4-noatime -O ^dir_index -o commit=30")
+    assert profile.mkfs_flags == ("-O", "^dir_index")
+    assert profile.mount_options == "noatime,commit=30"
+    assert not profile.summary, "the catalogue's line is about something else now"
+
+
+def test_an_extension_replaces_what_excludes_it() -> None:
+    assert resolve("ext4-strictatime -o noatime").mount_options == "noatime", "the kernel would heed strictatime"
+    assert resolve("ext4-lazytime -o strictatime").mount_options == "lazytime,strictatime"
+    assert resolve("ext4-lazytime -o nolazytime").mount_options == "nolazytime"
+
+
+def test_a_second_disk_comes_with_its_mention() -> None:
+    profile = resolve("ext4 -J device={disk.journal}")
+    assert [disk.name for disk in profile.disks] == ["main", "journal"]
+    assert profile.disks[1].size_bytes > 0
+    assert resolve("ext4").disks == (DiskSpec(),)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty"),
+        ("   ", "empty"),
+        ("''", "no file system or profile is called ''"),
+        ("ext4 'x", "no closing quotation"),
+        ("ext4 \\", "no escaped character"),
+        ("ext4\0", r"contains '\\x00'"),
+        ("ext4\n-o noatime", r"contains '\\n'"),
+        ("ext4 -o \x1b[2J", "contains"),
+        ("ext5", "did you mean ext"),
+        ("ext4-notime", "did you mean ext4-noatime"),
+        ("-o noatime", "no file system or profile is called '-o'"),
+        ("zzz", "types: bcachefs"),
+        ("ext4 -o", "option -o requires argument"),
+        ("ext4 -O", "option -O requires argument"),
+        ("ext4 -o ''", "-o has an empty value"),
+        ("ext4 -O ''", "-O has an empty value"),
+        ("ext4 -O -o noatime", "unexpected word 'noatime'"),
+        ("ext4 -Z", "option -Z not recognized"),
+        ("btrfs --no-such-flag", "option --no-such-flag not recognized"),
+        ("btrfs --metadata", "option --metadata requires argument"),
+        ("ext4 /dev/sda", "unexpected word '/dev/sda'"),
+        ("ext4 -- /dev/sda", "unexpected word '/dev/sda'"),
+        ("ext4 noatime", "unexpected word 'noatime'"),
+        ("ext4 -J device=/dev/sda1", "not a disk of this profile"),
+        ("ext4 -J size=4,device=LABEL=x", "not a disk of this profile"),
+        ("xfs -l logdev=/dev/sda1", "not a disk of this profile"),
+        ("xfs -r rtdev=/dev/sda1", "not a disk of this profile"),
+        ("xfs -d name=/dev/sda1", "not a disk of this profile"),
+        ("xfs -d file,name=/tmp/x", "not a disk of this profile"),
+        ("xfs -c options=/tmp/x", "-c cannot be part of a profile"),
+        ("xfs -o logdev=/dev/sda1", "not a disk of this profile"),
+        ("btrfs -o device=/dev/sda1", "not a disk of this profile"),
+        ("ext4 -o journal_path=/dev/sda1", "not a disk of this profile"),
+        ("ext4 -o loop", "not a disk of this profile"),
+        ("ext4 -n", "-n cannot be part of a profile"),
+        ("ext4 -t ext2", "the type is the first word"),
+        ("xfs -N", "-N cannot be part of a profile"),
+        ("btrfs --help", "--help cannot be part of a profile"),
+        ("ext4 -o noatime,,commit=3", "is not a comma list"),
+        ("ext4 -o 'noatime, commit=3'", "is not a comma list"),
+        ("ext4 -o =3", "is not a comma list"),
+    ],
+)
+def test_refused(text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        resolve(text)
+    assert caught.value.exit_code == 2
+    assert caught.value.remedy, "every refusal says what to do"
+
+
+TYPES = ["ext4", "ext2", "xfs", "btrfs", "f2fs", "ext4-noatime", "btrfs-raid1"]
+PIECES = [
+    "-o",
+    "-O",
+    "-E",
+    "-J",
+    "-l",
+    "-m",
+    "--",
+    "--meta",
+    "-",
+    "-oo",
+    "=",
+    ",",
+    "device=",
+    "{disk.journal}",
+    "{disk.",
+    "/dev/sda",
+    "noatime",
+    "^has_journal",
+    "size=1k",
+    "é",
+]
+FRAGMENTS = st.sampled_from([*TYPES, *PIECES, "'", '"', "\\", " ", "\0", "\n", "\ud800"])
+
+
+@given(st.one_of(st.text(), st.lists(FRAGMENTS).map(" ".join), st.lists(FRAGMENTS).map("".join)))
+def test_never_anything_but_a_profile_or_an_input_error(text: str) -> None:
+    try:
+        profile = resolve(text)
+    except InputError:
+        return
+    assert profile.disks[0].name == "main"
+    words = (*profile.mkfs_flags, *profile.mount_options.split(","))
+    if profile.type in ("ext2", "ext3", "ext4", "xfs", "btrfs"):
+        assert not any("device=/" in word or "logdev=/" in word for word in words), "a real device got through"
+
+
+@given(st.sampled_from(["ext4", "xfs", "btrfs", "ext4-noatime"]), st.lists(st.sampled_from(["-o noatime", "-o commit=30", "-K", "-L x"])))
+def test_what_resolves_resolves_again_from_its_name(first: str, rest: list[str]) -> None:
+    profile = resolve(" ".join((first, *rest)))
+    assert resolve(profile.name) == profile

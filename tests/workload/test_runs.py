@@ -1,0 +1,213 @@
+"""Every built-in workload runs for real, on a real file system, and leaves what it should."""
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fscost import workload
+from fscost.workload import Workload, inputs
+
+pytestmark = pytest.mark.root
+
+DISK_BYTES = 512 << 20
+
+# A private mount namespace: the mount dies with it, the loop device is freed when the script ends.
+SCRIPT = """
+set -eu
+cd "$BASE"; mkdir fs scratch
+truncate -s $DISK_BYTES disk
+disk=$(losetup -f --show disk)
+trap 'cd /; umount "$BASE/fs" 2>/dev/null || :; losetup -d $disk' EXIT
+$MKFS $disk >/dev/null 2>&1
+mount -t $TYPE -o "$OPTIONS" $disk fs
+written() { sync -f fs; awk '{print $7 * 512}' OFMT=%.0f CONVFMT=%.0f "/sys/block/${disk#/dev/}/stat"; }
+"""
+
+# Lazy initialisation would write megabytes in the middle of the steps.
+MKFS = {"ext4": "mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0", "btrfs": "mkfs.btrfs -q"}
+
+
+class Ran:
+    """What was left and written: sectors by step, files by name."""
+
+    def __init__(self, output: str) -> None:
+        lines = [line.split("\t") for line in output.splitlines() if "\t" in line]
+        self.written = {name: int(number) for kind, name, number in lines if kind == "step"}
+        self.files = {name: int(number) for kind, name, number in lines if kind == "file"}
+
+
+def run(resolved: Workload, folder: Path, type_: str = "ext4", options: str = "rw") -> Ran:
+    for tool in (*resolved.needs_tools, f"mkfs.{type_}"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"needs {tool}")
+    made = inputs.prepare(resolved, folder / "in")
+    base = folder / "base"
+    base.mkdir()
+    script = SCRIPT
+    for step in resolved.steps:
+        shell = step.shell.replace("{dir}", f"{base}/fs").replace("{input}", str(made)).replace("{scratch}", f"{base}/scratch")
+        if step.drop_caches:
+            script += "sync -f fs; echo 3 > /proc/sys/vm/drop_caches\n"
+        script += f'before=$(written)\n(cd fs; exec env -i PATH="$PATH" HOME={base}/scratch TMPDIR={base}/scratch LC_ALL=C sh -c {shlex.quote(shell)}) >&2\n'
+        script += f"after=$(written)\nprintf 'step\\t%s\\t%s\\n' {step.name} $((after - before))\n"
+    script += "find fs -type f -printf 'file\\t%P\\t%s\\n'\n"
+    environment = {**os.environ, "BASE": str(base), "DISK_BYTES": str(DISK_BYTES), "TYPE": type_, "MKFS": MKFS[type_], "OPTIONS": options}
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return Ran(done.stdout)
+
+
+def test_source_tree(tmp_path: Path) -> None:
+    resolved = workload.resolve("source-tree", scale=0.1, options={"clean": "true"})
+    files = run(resolved, tmp_path).files
+    assert files["tree/program"] > 0
+    assert sum(name.endswith(".o") for name in files) == 16
+    assert sum(name.endswith(".c") for name in files) == 16
+
+
+def test_source_tree_cleans_up(tmp_path: Path) -> None:
+    files = run(workload.resolve("source-tree", scale=0.1), tmp_path).files
+    assert "tree/program" not in files
+    assert not any(name.endswith((".o", ".d")) for name in files)
+
+
+def test_source_tree_of_a_tarball(tmp_path: Path) -> None:
+    source = tmp_path / "hello-1"
+    source.mkdir()
+    (source / "Makefile").write_text("hello: hello.c\nclean:\n\trm -f hello\n")
+    (source / "hello.c").write_text("int main(void) { return 0; }\n")
+    subprocess.run(["tar", "-C", tmp_path, "-cJf", tmp_path / "hello.tar.xz", "hello-1"], check=True)
+    resolved = workload.resolve("source-tree", source=tmp_path / "hello.tar.xz", options={"clean": "true"})
+    assert "tree/hello" in run(resolved, tmp_path).files
+
+
+def test_small_files(tmp_path: Path) -> None:
+    resolved = workload.resolve("small-files", scale=0.02)
+    ran = run(resolved, tmp_path)
+    assert not ran.files
+    assert ran.written["unpack"] > 60 * 2048
+    assert ran.written["unpack-over"] > 60 * 2048
+
+
+def test_read_all_shows_access_times(tmp_path: Path) -> None:
+    written = {}
+    for options in ("strictatime", "relatime", "noatime"):
+        folder = tmp_path / options
+        folder.mkdir()
+        written[options] = run(workload.resolve("read-all", scale=0.2), folder, options=options).written
+    assert written["strictatime"]["read"] > 100_000
+    assert written["strictatime"]["read-again"] > 100_000
+    assert written["relatime"]["read"] > 100_000, "fresh files: the first read counts under relatime"
+    assert written["relatime"]["read-again"] < 20_000
+    assert written["noatime"]["read"] < 20_000
+    assert written["noatime"]["read-again"] < 20_000
+
+
+@pytest.mark.parametrize("content", ["random", "text", "zeros"])
+def test_big_file(content: str, tmp_path: Path) -> None:
+    ran = run(workload.resolve("big-file", options={"mib": 8, "content": content}), tmp_path)
+    assert ran.files == {"big": 8 << 20}
+    assert ran.written["write"] >= 8 << 20
+    assert ran.written["overwrite"] >= 8 << 20
+
+
+def test_big_file_of_text_compresses_and_random_does_not(tmp_path: Path) -> None:
+    written = {}
+    for content in ("random", "text"):
+        (tmp_path / content).mkdir()
+        resolved = workload.resolve("big-file", options={"mib": 16, "content": content})
+        written[content] = run(resolved, tmp_path / content, "btrfs", "compress=zstd").written["write"]
+    assert written["random"] >= 16 << 20
+    assert written["text"] < 10 << 20
+
+
+def test_fsync_log(tmp_path: Path) -> None:
+    ran = run(workload.resolve("fsync-log", options={"appends": 50, "record_bytes": "1000"}), tmp_path)
+    assert ran.files == {"log": 50_000}
+    assert ran.written["append"] > 50 * 4096, "each fsync writes"
+
+
+def test_random_write(tmp_path: Path) -> None:
+    ran = run(workload.resolve("random-write", options={"file_mib": 16, "writes": 512, "fsync_every": 0}), tmp_path)
+    assert dict.fromkeys(ran.files, 1 << 20) == ran.files
+    assert len(ran.files) == 16
+    assert 0.7 * 512 * 4096 < ran.written["random-write"] < 2 * 512 * 4096
+
+
+def test_random_read_writes_access_times_only(tmp_path: Path) -> None:
+    ran = run(workload.resolve("random-read", options={"file_mib": 16, "reads": 512}), tmp_path, options="noatime")
+    assert len(ran.files) == 16
+    assert ran.written["random-read"] < 20_000
+
+
+def test_sync_threads(tmp_path: Path) -> None:
+    ran = run(workload.resolve("sync-threads", options={"thread_mib": 2}), tmp_path)
+    assert ran.files == {f"thread.{i}": 2 << 20 for i in range(3)}
+    for step in ("write", "rewrite", "random-write"):
+        assert ran.written[step] >= 6 << 20
+    assert ran.written["random-read"] < 100_000
+
+
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+def test_sqlite(journal: str, tmp_path: Path) -> None:
+    resolved = workload.resolve("sqlite", scale=0.1, options={"journal": journal})
+    ran = run(resolved, tmp_path)
+    assert set(ran.files) == {"database"}, "closed cleanly: neither a journal nor a write-ahead log is left"
+    assert ran.written["insert"] > 20 * 4096
+    assert ran.written["update"] > 20 * 4096
+
+
+def test_sqlite_really_inserts(tmp_path: Path) -> None:
+    made = inputs.prepare(workload.resolve("sqlite", scale=0.1), tmp_path)
+    assert made is not None
+    sql = (made / "insert.sql").read_text() + (made / "update.sql").read_text() + "SELECT count(*) FROM item;"
+    done = subprocess.run(["sqlite3", "-batch", "-bail", ":memory:"], input=sql, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == "80"
+
+
+def test_reader_beside_fsync_multiplies(tmp_path: Path) -> None:
+    """The published effect: beside a neighbour's fsyncs the same reads cost several times what they cost alone; without access times nothing."""
+    extra = {}
+    alone = {}
+    for options in ("relatime", "noatime"):
+        folder = tmp_path / options
+        folder.mkdir()
+        written = run(workload.resolve("reader-beside-fsync", scale=0.3), folder, options=options).written
+        alone[options] = written["read"]
+        extra[options] = written["read-beside-fsync"] - written["fsync"]
+    assert alone["relatime"] > 100_000
+    assert extra["relatime"] > 2 * alone["relatime"]
+    assert extra["noatime"] < alone["relatime"]
+
+
+def test_reader_beside_fsync_does_a_fixed_amount(tmp_path: Path) -> None:
+    ran = run(workload.resolve("reader-beside-fsync", options={"files": 50, "fsyncs": 7}), tmp_path)
+    assert ran.files["log"] == 2 * 7 * 4096
+    assert len(ran.files) == 101
+
+
+def test_reader_beside_fsync_ends_when_the_disk_is_full(tmp_path: Path) -> None:
+    """The two wait for each other: one that fails must end the other, not leave it waiting."""
+    resolved = workload.resolve("reader-beside-fsync", options={"files": 20, "fsyncs": 5})
+    made = inputs.prepare(resolved, tmp_path / "in")
+    shell = resolved.steps[-1].shell.replace("{input}", str(made)).replace("{scratch}", str(tmp_path))
+    (tmp_path / "together").write_text("")
+    (tmp_path / "log").mkdir()  # dd cannot append to it
+    done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert done.returncode != 0
+
+
+def test_snapshot_find(tmp_path: Path) -> None:
+    written = {}
+    for options in ("relatime", "noatime"):
+        folder = tmp_path / options
+        folder.mkdir()
+        ran = run(workload.resolve("snapshot-find", options={"files": 600, "snapshots": 4}), folder, "btrfs", options)
+        assert len(ran.files) == 5 * 600
+        written[options] = ran.written["find"]
+    assert written["relatime"] > 1 << 20, "every snapshot gets its own copy of the directories' leaves"
+    assert written["noatime"] < written["relatime"] / 10
