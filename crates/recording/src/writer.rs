@@ -181,12 +181,18 @@ impl Writer {
     }
 
     fn push(&mut self, mut event: Event, content_bytes: usize) -> Result<Location> {
+        // Once storing has failed, every request is refused, not only the one that fills a frame.
+        self.shared.lock().check()?;
         event.complete_ns = event.complete_ns.max(self.last_complete_ns);
         self.last_complete_ns = event.complete_ns;
         let frame = self.open.sequence;
         let content_offset = self.open.push(event, content_bytes);
-        if self.open.is_full() {
-            self.seal()?;
+        if self.open.is_full()
+            && let Err(error) = self.seal()
+        {
+            // It will never be stored; emptied, it still has space for the content of the requests that are refused.
+            self.open.reset(self.open.sequence);
+            return Err(error);
         }
         Ok(Location {
             frame,
