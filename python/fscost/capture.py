@@ -121,16 +121,17 @@ def _new_file(path: Path) -> Iterator[None]:
 def differences(recorded: Sequence[RecordedInterval], kernel: Sequence[KernelInterval]) -> list[str]:
     """Where recording and kernel disagree, one sentence each with both numbers; empty when bytes are conserved.
 
-    The recording has two intervals more: before the first mark, and after the mark `end`. Whoever looks at a new block device (udev) may read in
-    them, but a byte written there would be charged to no interval.
+    The recording has two intervals more. What comes before the first mark (udev looks at new block devices) is counted into the first interval, as
+    the agent does; after the mark `end` somebody may read, but a byte changed there would be charged to no interval.
     """
     names = [interval.name for interval in recorded]
     expected = ["before", *(interval.name for interval in kernel), "end"]
     if names != expected:
         return [f"the recording's intervals are {names}, the kernel's {expected}"]
-    before, *recorded, after = recorded
-    stray = [(each.name, disk, _changed_bytes(totals)) for each in (before, after) for disk, totals in each.disks.items()]
-    found = [f"{name}, disk {disk}: {count} bytes changed outside of every interval" for name, disk, count in stray if count]
+    before, first, *others, after = recorded
+    recorded = [_joined(before, first), *others]
+    stray = {disk: _changed_bytes(totals) for disk, totals in after.disks.items()}
+    found = [f"disk {disk}: {count} bytes changed after the end of the last interval" for disk, count in stray.items() if count]
     for ours, theirs in zip(recorded, kernel, strict=True):
         if ours.disks.keys() != theirs.disks.keys():
             found.append(f"{ours.name}: the recording has disks {sorted(ours.disks)}, the kernel {sorted(theirs.disks)}")
@@ -138,6 +139,11 @@ def differences(recorded: Sequence[RecordedInterval], kernel: Sequence[KernelInt
         for disk, counters in theirs.disks.items():
             found += [f"{ours.name}, disk {disk}: {text}" for text in _disk_differences(ours.disks[disk], counters)]
     return found
+
+
+def _joined(before: RecordedInterval, first: RecordedInterval) -> RecordedInterval:
+    disks = {disk: {name: count + before.disks[disk][name] for name, count in totals.items()} for disk, totals in first.disks.items()}
+    return RecordedInterval(first.name, before.begin_ns, first.end_ns, disks)
 
 
 def _changed_bytes(recorded: Mapping[str, int]) -> int:

@@ -136,8 +136,11 @@ class Stage:
             {"name": name, "begin_ns": number, "end_ns": number + 1, "disks": {disk: dict(TOTALS) for disk in disks}, "detail": None}
             for number, name in enumerate(names)
         ]
-        for outside in (self.native.intervals[0], self.native.intervals[-1]):
-            outside["disks"] = {disk: dict.fromkeys(TOTALS, 0) | {"read_bytes": 4096} for disk in disks}
+        # Somebody looks at the new device before the first mark, which the kernel counts into mkfs, and again after the last.
+        before, mkfs, *_, after = self.native.intervals
+        before["disks"] = {disk: dict.fromkeys(TOTALS, 0) | {"read_bytes": 1024} for disk in disks}
+        mkfs["disks"] = {disk: TOTALS | {"read_bytes": 3072} for disk in disks}
+        after["disks"] = {disk: dict.fromkeys(TOTALS, 0) | {"read_bytes": 4096} for disk in disks}
         self.recording.parent.mkdir(exist_ok=True)
         self.recording.write_bytes(b"recording")
 

@@ -63,7 +63,7 @@ class Interval:
     cpu_user_ns: int
     cpu_system_ns: int
     cpu_kernel_threads_ns: int
-    cpu_disk_server_ns: int
+    cpu_disk_server_ns: int | None
     program_write_bytes: int
     program_read_bytes: int
     space_used_bytes: int | None
@@ -201,7 +201,7 @@ def _interval(fields: _Fields) -> Interval:
         cpu_user_ns=fields.count("cpu_user_ns"),
         cpu_system_ns=fields.count("cpu_system_ns"),
         cpu_kernel_threads_ns=fields.count("cpu_kernel_threads_ns"),
-        cpu_disk_server_ns=fields.count("cpu_disk_server_ns"),
+        cpu_disk_server_ns=fields.count_or_none("cpu_disk_server_ns"),
         program_write_bytes=fields.count("program_write_bytes"),
         program_read_bytes=fields.count("program_read_bytes"),
         space_used_bytes=fields.count_or_none("space_used_bytes"),

@@ -157,10 +157,10 @@ def _prove(paths: plan.Paths, story: Story) -> tuple[str, str] | None:
 
 
 def _because(failed: Failed) -> str:
-    """The agent's paragraph, and the kernel's own words where it had any."""
+    """The agent's paragraph, and the kernel's own words, unless it only complains about a disk that we took away."""
     because = failed.message.strip() or f"{failed.kind} in {failed.step}"
-    if failed.kernel:
-        because += "\nthe kernel said: " + "\n  ".join(failed.kernel[-5:])
+    if failed.kernel and failed.kind not in ("host-disk-full", "disk-server"):
+        because += "\nthe kernel said: " + "\n  ".join(list(dict.fromkeys(failed.kernel))[-5:])
     return because
 
 

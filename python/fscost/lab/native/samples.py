@@ -73,7 +73,8 @@ def _values(interval: Interval) -> Iterator[tuple[str, float]]:
     yield "cpu_user_s", _seconds(interval.cpu_user_ns)
     yield "cpu_system_s", _seconds(interval.cpu_system_ns)
     yield "cpu_kernel_threads_s", _seconds(interval.cpu_kernel_threads_ns)
-    yield "cpu_disk_server_s", _seconds(interval.cpu_disk_server_ns)
+    if interval.cpu_disk_server_ns is not None:
+        yield "cpu_disk_server_s", _seconds(interval.cpu_disk_server_ns)
     if interval.space_used_bytes is not None:
         yield "space_used_bytes", interval.space_used_bytes
     if interval.metadata_used_bytes is not None:

@@ -1,0 +1,69 @@
+"""Real cells: the real agent, the real disk server, real file systems."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from fscost import profile
+from fscost.errors import HostError
+from fscost.lab.base import CellResult, LabOptions
+from fscost.lab.native import NativeLab, RealDevice, find_binaries
+from fscost.matrix import Cell
+from fscost.workload.model import Step, Workload
+
+MIB = 1 << 20
+
+
+@dataclass
+class Bench:
+    """Runs cells, each in a folder of its own."""
+
+    out: Path
+    device: RealDevice | None = None
+    begun: list[str] = field(default_factory=list)
+    """The intervals of the last cell, as they began."""
+
+    def cell(self, spelled: str, *steps: Step | str, seed: int = 7, repetition: int = 0, **workload: object) -> Cell:
+        """A shell line is a measured step `work`."""
+        made = tuple(Step(f"work{number or ''}", step) if isinstance(step, str) else step for number, step in enumerate(steps))
+        return Cell(profile.resolve(spelled), Workload("mine", made, disk_bytes=MIB, **workload), repetition, seed, 0)  # type: ignore[arg-type]
+
+    def options(self, **changes: object) -> LabOptions:
+        number = len(list(self.out.glob("cell*")))
+        defaults: dict[str, object] = {"cell_dir": self.out / f"cell{number}", "disk_size_bytes": 512 * MIB}
+        return LabOptions(**(defaults | changes))  # type: ignore[arg-type]
+
+    def run(self, cell: Cell, **changes: object) -> CellResult:
+        self.begun = []
+        return NativeLab(find_binaries(), self.device).run(cell, self.options(**changes), self.begun.append)
+
+    def done(self, cell: Cell, **changes: object) -> CellResult:
+        """Run it, and it must succeed: no root test passes by skipping."""
+        result = self.run(cell, **changes)
+        assert result.status == "done", f"{result.status} ({result.kind}): {result.because}"
+        return result
+
+
+Value = Callable[..., float]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    try:
+        find_binaries()
+    except HostError as error:
+        pytest.fail(f"build first: {error}")
+    return Bench(tmp_path)
+
+
+@pytest.fixture
+def value() -> Value:
+    """One number of a result: phase, metric, disk."""
+
+    def find(result: CellResult, phase: str, metric: str, disk: str = "") -> float:
+        [found] = [sample.value for sample in result.samples if (sample.phase, sample.metric, sample.disk) == (phase, metric, disk)]
+        return found
+
+    return find

@@ -1,0 +1,24 @@
+"""A runner to be killed: one cell in a process of its own. `one_cell.py PROFILE OUT` prints how the cell ended."""
+
+import sys
+from pathlib import Path
+
+from fscost import profile
+from fscost.lab.base import LabOptions
+from fscost.lab.native import NativeLab, find_binaries
+from fscost.matrix import Cell
+from fscost.workload.model import Step, Workload
+
+SHELL = "for i in $(seq 40); do dd if=/dev/urandom of=f$i bs=64k count=4 conv=fsync status=none; done"
+
+
+def main() -> None:
+    spelled, out = sys.argv[1:]
+    steps = (Step("first", SHELL, settle="remount"), Step("second", f"rm -f f*; {SHELL}"))
+    cell = Cell(profile.resolve(spelled), Workload("mine", steps, disk_bytes=1 << 20), repetition=0, seed=1, order=0)
+    result = NativeLab(find_binaries()).run(cell, LabOptions(Path(out), disk_size_bytes=320 << 20), lambda step: print(step, flush=True))
+    print(result.status, result.kind, result.because, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Bad input on the real lab: one clear error each, the kernel's own words, and nothing left behind."""
+
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fscost.lab.base import CellResult
+from fscost.lab.native import claim
+from fscost.workload.model import Step
+
+pytestmark = pytest.mark.root
+
+MIB = 1 << 20
+
+
+def failed(result: CellResult, kind: str) -> str:
+    assert (result.status, result.kind) == ("failed", kind), f"{result.status} ({result.kind}): {result.because}"
+    assert result.samples == []
+    assert result.recording is None
+    return result.because
+
+
+def test_a_flag_that_mkfs_refuses(bench: Any) -> None:
+    """The profile knows the letters; what they may say is mkfs's own business."""
+    because = failed(bench.run(bench.cell("ext4 -O no_such_feature", "true")), "mkfs")
+    assert "Invalid filesystem option set" in because or "no_such_feature" in because
+
+
+@pytest.mark.parametrize(("spelled", "words"), [("ext4 -o no_such_option", "no_such_option"), ("xfs -o no_such_option", "no_such_option")])
+def test_an_option_that_mount_refuses_shows_the_kernels_words(bench: Any, spelled: str, words: str) -> None:
+    assert words in failed(bench.run(bench.cell(spelled, "true")), "mount")
+
+
+def test_a_failing_workload_keeps_its_output(bench: Any) -> None:
+    result = bench.run(bench.cell("ext4", "echo all is lost >&2; exit 3"))
+    because = failed(result, "workload")
+    assert "3" in because
+    assert result.facts["failure"]["status"] == 3
+    assert result.output is not None
+    assert "all is lost" in result.output.read_text()
+
+
+def test_a_workload_killed_by_a_signal(bench: Any) -> None:
+    result = bench.run(bench.cell("ext4", "kill -KILL $$"))
+    failed(result, "workload")
+    assert result.facts["failure"]["signal"] == 9
+
+
+def test_a_workload_that_does_not_end(bench: Any) -> None:
+    failed(bench.run(bench.cell("ext4", Step("work", "sleep 600", timeout_s=1))), "timeout")
+
+
+def test_a_workload_that_leaves_processes_behind(bench: Any) -> None:
+    failed(bench.run(bench.cell("ext4", "sleep 600 > /dev/null 2>&1 &")), "left-running")
+    assert not running("sleep 600")
+
+
+def test_a_file_system_that_fills_up(bench: Any) -> None:
+    result = bench.run(bench.cell("ext4", "dd if=/dev/zero of=big bs=1M count=64 status=none"), disk_size_bytes=32 * MIB)
+    assert "No space left" in (result.output.read_text() if result.output else "") + failed(result, "disk-full")
+
+
+def test_a_disk_too_small_for_its_file_system(bench: Any) -> None:
+    result = bench.run(bench.cell("btrfs", "true"), disk_size_bytes=8 * MIB)
+    assert result.status == "failed"
+    assert result.kind in ("plan", "mkfs")
+    assert "small" in result.because or "size" in result.because
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Iterator[Path]:
+    """A host's disk with little room."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_the_hosts_disk_is_full(bench: Any, tiny: Path) -> None:
+    cell = bench.cell("ext4", "head -c 100000000 /dev/urandom > file")
+    result = bench.run(cell, cell_dir=tiny / "cell")
+    because = failed(result, "host-disk-full")
+    assert str(tiny) in because or "space" in because
+    assert not (tiny / "cell" / "recording.fscost").exists()
+    assert shutil.disk_usage(tiny).used < 2 * MIB
+
+
+def test_two_runs_at_once_do_not_touch_each_other(bench: Any, value: Any) -> None:
+    """Whether two runs may share a machine is the run's business; the lab keeps them apart."""
+    cell = bench.cell("ext4", "head -c 8000000 /dev/urandom > file; sync")
+    results: list[CellResult] = []
+    # A process each: the agent is told to die with the thread that started it.
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            status = 0 if bench.run(cell, cell_dir=bench.out / "child").status == "done" else 1
+        finally:
+            os._exit(status)
+    results.append(bench.done(cell, cell_dir=bench.out / "parent"))
+    assert os.waitpid(pid, 0)[1] == 0
+    assert value(results[0], "work", "device_write_bytes") >= 8_000_000
+
+
+def test_a_cell_in_a_thread(bench: Any) -> None:
+    """The kernel's parent-death signal follows the thread that started a process, not its process."""
+    results: list[CellResult] = []
+    thread = threading.Thread(target=lambda: results.append(bench.run(bench.cell("ext4", "true"))))
+    thread.start()
+    thread.join()
+    assert results[0].status == "done", results[0].because
+
+
+def test_a_real_device_is_used_without_a_recording(bench: Any, value: Any, tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(256 * MIB)
+    node = Path(subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=True).stdout.strip())
+    try:
+        bench.device = claim(node, node)
+        cell = bench.cell("ext4", "head -c 8000000 /dev/urandom > file")
+        for _ in range(2):  # the second finds the first one's file system, which is ours to erase
+            result = bench.done(cell, device=node)
+            assert value(result, "work", "device_write_bytes") >= 8_000_000
+            assert result.facts["conservation"].startswith("kernel's counters only")
+            assert result.recording is None
+        assert b"lost+found" in image.read_bytes()
+    finally:
+        subprocess.run(["losetup", "--detach", node], check=True)
+
+
+def running(words: str) -> bool:
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip() == words:
+                return True
+        except OSError:
+            continue
+    return False
