@@ -57,9 +57,9 @@ def test_every_python_pin_has_hashes() -> None:
     assert [name for name, versions in pins.items() for _, block in versions if "--hash=sha256:" not in block] == []
 
 
-def test_the_rust_lock_is_up_to_date() -> None:
+def test_the_rust_lock_is_up_to_date(with_cargo: dict[str, str]) -> None:
     command = ["cargo", "metadata", "--format-version", "1", "--locked", "--offline"]
-    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    answer = subprocess.run(command, cwd=ROOT, env=with_cargo, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
 
 

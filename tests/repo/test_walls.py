@@ -22,15 +22,16 @@ NATIVE_FACES = {"python/fscost/capture.py"}
 """The only Python files that may touch `fscost._native`."""
 
 
-def our_dependencies() -> dict[str, set[str]]:
+def our_dependencies(environment: dict[str, str]) -> dict[str, set[str]]:
     command = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"]
-    packages = json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)["packages"]
+    answer = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, env=environment)
+    packages = json.loads(answer.stdout)["packages"]
     ours = {package["name"] for package in packages}
     return {package["name"]: {dependency["name"] for dependency in package["dependencies"]} & ours for package in packages}
 
 
-def test_crates_depend_only_on_those_that_they_may_know() -> None:
-    dependencies = our_dependencies()
+def test_crates_depend_only_on_those_that_they_may_know(with_cargo: dict[str, str]) -> None:
+    dependencies = our_dependencies(with_cargo)
     assert set(dependencies) == set(ALLOWED), "a crate came or went: decide here what it may depend on"
     assert {name: found - ALLOWED[name] for name, found in dependencies.items() if found - ALLOWED[name]} == {}
 
