@@ -94,7 +94,7 @@ wheel: setup ## Make target/wheels/fscost-….whl, complete with the two binarie
 .PHONY: clean
 clean: ## Remove everything built here, and .venv; results of runs stay
 	rm -rf .venv target build .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
-	find python tests -name '*.so' -o -name __pycache__ -prune -exec rm -rf {} + -o -name '*.so' -exec rm -f {} +
+	find python tests \( -name __pycache__ -prune -o -name '*.so' \) -exec rm -rf {} +
 
 # What follows is one file for each thing that setup does, so that it is done once.
 
