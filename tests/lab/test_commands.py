@@ -47,6 +47,7 @@ def test_nothing_is_run_or_made(stage: Any) -> None:
         ("device={disk.journal},x y", "device=/dev/loop2,x y"),
         ("it's {dir}/$HOME", "it's /mnt/fs/$HOME"),
         ("{unknown}", "{unknown}"),
+        ("${dir}", "${dir}"),
         ("", ""),
     ],
 )

@@ -77,6 +77,29 @@ def test_several_disks_have_rows_of_their_own_beside_their_sum(stage: Any) -> No
     assert not any(sample.disk and sample.metric == "wall_s" for sample in result.samples)
 
 
+def test_what_nobody_could_measure_is_left_out(stage: Any) -> None:
+    """A container shows no kernel threads, and a real device has no disk server."""
+    events = stage.good_events()
+    events[-2] |= {"cpu_kernel_threads_ns": None, "cpu_disk_server_ns": None, "program_write_bytes": 0}
+    stage.say(events)
+    stage.record()
+    result = stage.run()
+    metrics = {sample.metric for sample in result.samples if sample.phase == "build"}
+    assert not metrics & {"cpu_s", "cpu_kernel_threads_s", "cpu_disk_server_s", "write_amplification", "metadata_used_bytes", "pause_s_max"}
+    assert metrics >= {"cpu_user_s", "cpu_system_s"}
+
+
+def test_pauses_are_those_that_happened(stage: Any) -> None:
+    events = stage.good_events()
+    events[-2] |= {"probe": {"interval_ms": 10, "pauses_ns": [*range(1_000_000, 101_000_000, 1_000_000)], "failures": 0}}
+    stage.say(events)
+    stage.record()
+    result = stage.run()
+    assert value(result, "build", "pause_s_p99") == pytest.approx(0.099)
+    assert value(result, "build", "pause_s_max") == pytest.approx(0.1)
+    assert value(result, "build", "probe_operations") == 100
+
+
 @pytest.mark.parametrize(
     ("total", "change"), [("write_bytes", 512), ("read_bytes", -4096), ("zero_bytes", 4096), ("punch_bytes", -512), ("discard_bytes", 512)]
 )

@@ -2,7 +2,6 @@
 
 import contextlib
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,11 +45,24 @@ def family(root: int) -> list[Process]:
 
 
 def loop_devices() -> set[str]:
-    """Attached ones, and what they show."""
+    """Attached ones. The number that the kernel gives to each attaching tells them apart."""
     found = set()
     for file in Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):
-            found.add(f"{file.parts[3]} on {file.read_text().strip()}")
+            name = file.parts[3]
+            number = Path(f"/sys/block/{name}/diskseq").read_text().strip()
+            found.add(f"{name} #{number} on {file.read_text().strip()}")
+    return found
+
+
+def held_by_others(ours: set[int]) -> set[str]:
+    """Names of loop devices that processes of others have open: those of another run on this machine."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        if int(folder.name) in ours:
+            continue
+        with contextlib.suppress(OSError):
+            found |= {link.readlink().name for link in (folder / "fd").iterdir() if str(link.readlink()).startswith("/dev/loop")}
     return found
 
 
@@ -59,7 +71,9 @@ def mounts() -> set[str]:
 
 
 def temporary_files() -> set[str]:
-    return {str(path) for folder in ("/tmp", "/run", "/dev/shm", "/var/tmp") for path in Path(folder).glob("*fscost*")}
+    """But those of the agent's own tests, which may run at the same time."""
+    found = {path for folder in ("/tmp", "/run", "/dev/shm", "/var/tmp") for path in Path(folder).glob("*fscost*")}
+    return {str(path) for path in found if not path.name.startswith("fscost-agent-")}
 
 
 @dataclass
@@ -77,26 +91,31 @@ class Watch:
     def __post_init__(self) -> None:
         self._loops, self._mounts, self._files = loop_devices(), mounts(), temporary_files()
 
-    def _processes(self) -> set[str]:
-        return {f"process {found.pid}: {found.command}" for found in processes().values() if found in self.known or self._tagged(found)}
+    def _processes(self) -> set[Process]:
+        return {found for found in processes().values() if found in self.known or self._tagged(found)}
 
     def _tagged(self, process: Process) -> bool:
         with contextlib.suppress(OSError):
             return self.tag.encode() in Path(f"/proc/{process.pid}/environ").read_bytes()
         return False
 
+    def _look(self) -> set[str]:
+        ours = self._processes()
+        loops = loop_devices() - self._loops
+        others = held_by_others({process.pid for process in ours}) if loops else set()
+        return {
+            *(f"process {process.pid}: {process.command}" for process in ours),
+            *(f"loop device {loop}" for loop in loops if loop.split()[0] not in others),
+            *(f"mount {line}" for line in mounts() - self._mounts),
+            *(f"file {name}" for name in temporary_files() - self._files),
+            *(f"file {name}" for name in self.temporary.iterdir()),
+        }
+
     def left(self) -> set[str]:
         """What stayed for `LIMIT_S` seconds; returns as soon as there is nothing."""
-        looks: list[Callable[[], set[str]]] = [
-            self._processes,
-            lambda: {f"loop device {name}" for name in loop_devices() - self._loops},
-            lambda: {f"mount {line}" for line in mounts() - self._mounts},
-            lambda: {f"file {name}" for name in temporary_files() - self._files},
-            lambda: {f"file {name}" for name in map(str, self.temporary.iterdir())},
-        ]
         until = time.monotonic() + LIMIT_S
-        stayed = set[str]().union(*(look() for look in looks))
+        stayed = self._look()
         while stayed and time.monotonic() < until:
             time.sleep(0.05)
-            stayed &= set[str]().union(*(look() for look in looks))
+            stayed &= self._look()
         return stayed

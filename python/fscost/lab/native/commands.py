@@ -12,7 +12,7 @@ from fscost.lab.native.real_device import RealDevice
 from fscost.matrix import Cell
 from fscost.profile.model import FormatPlan
 
-_PLACEHOLDER = re.compile(r"(\{(?:dir|input|scratch|disk\.[^{}]+)\})")
+_PLACEHOLDER = re.compile(r"((?<!\$)\{(?:dir|input|scratch|disk\.[^{}]+)\})")
 _SETTLE = {"sync": "sync -f {dir}", "remount": "umount {dir} && {mount}"}
 
 

@@ -62,7 +62,7 @@ class Interval:
     settle_ns: int
     cpu_user_ns: int
     cpu_system_ns: int
-    cpu_kernel_threads_ns: int
+    cpu_kernel_threads_ns: int | None
     cpu_disk_server_ns: int | None
     program_write_bytes: int
     program_read_bytes: int
@@ -87,7 +87,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Done:
-    """The cell is complete; `recording` are the disk server's own totals."""
+    """The cell is complete; `recording` are the disk server's own totals (empty without one)."""
 
     recording: dict[str, Any]
 
@@ -152,6 +152,9 @@ class _Fields:
             raise self._wrong(name, "an object")
         return value
 
+    def object_or_empty(self, name: str) -> dict[str, Any]:
+        return {} if self._value.get(name) is None else self.object(name)
+
     def texts(self, name: str) -> tuple[str, ...]:
         value = self._value.get(name)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -200,7 +203,7 @@ def _interval(fields: _Fields) -> Interval:
         settle_ns=fields.count("settle_ns"),
         cpu_user_ns=fields.count("cpu_user_ns"),
         cpu_system_ns=fields.count("cpu_system_ns"),
-        cpu_kernel_threads_ns=fields.count("cpu_kernel_threads_ns"),
+        cpu_kernel_threads_ns=fields.count_or_none("cpu_kernel_threads_ns"),
         cpu_disk_server_ns=fields.count_or_none("cpu_disk_server_ns"),
         program_write_bytes=fields.count("program_write_bytes"),
         program_read_bytes=fields.count("program_read_bytes"),
@@ -224,7 +227,7 @@ def _failed(fields: _Fields) -> Failed:
 
 
 def _done(fields: _Fields) -> Done:
-    return Done(fields.object("recording"))
+    return Done(fields.object_or_empty("recording"))
 
 
 _BUILDERS: Mapping[str, Callable[[_Fields], Event]] = {

@@ -69,10 +69,12 @@ def _values(interval: Interval) -> Iterator[tuple[str, float]]:
     yield "wall_s", _seconds(interval.wall_ns)
     yield "command_s", _seconds(interval.command_ns)
     yield "settle_s", _seconds(interval.settle_ns)
-    yield "cpu_s", _seconds(interval.cpu_user_ns + interval.cpu_system_ns + interval.cpu_kernel_threads_ns)
     yield "cpu_user_s", _seconds(interval.cpu_user_ns)
     yield "cpu_system_s", _seconds(interval.cpu_system_ns)
-    yield "cpu_kernel_threads_s", _seconds(interval.cpu_kernel_threads_ns)
+    # A container shows no kernel threads; a sum without them would look like a cheap file system.
+    if interval.cpu_kernel_threads_ns is not None:
+        yield "cpu_s", _seconds(interval.cpu_user_ns + interval.cpu_system_ns + interval.cpu_kernel_threads_ns)
+        yield "cpu_kernel_threads_s", _seconds(interval.cpu_kernel_threads_ns)
     if interval.cpu_disk_server_ns is not None:
         yield "cpu_disk_server_s", _seconds(interval.cpu_disk_server_ns)
     if interval.space_used_bytes is not None:
