@@ -109,6 +109,8 @@ def _workload(request: Request) -> Workload:
         for option, value in (("--workload", request.workload), ("--source", request.source), ("--set", request.set), ("--scale", request.scale)):
             if value:
                 raise InputError(f"{option} goes with a built-in workload, not with a command after --", "leave one of the two out")
+        if not request.command[0].strip():
+            raise InputError("the command is empty", "write it after --, as in: fscost compare -- make -j2")
         return workload.command(list(request.command), prepare=list(request.prepare))
     if request.prepare:
         raise InputError("--prepare goes with a command after --", "built-in workloads prepare themselves")

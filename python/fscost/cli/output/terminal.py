@@ -11,12 +11,15 @@ from rich.text import Text
 
 from fscost.cli.output.view import Grid, View
 
-_PIPE_COLUMNS = 100
+_PIPE_COLUMNS = 110
 _WIDE = 100
+_ROOMY = 115
 _NARROWEST = 80
 _WIDEST = 120
 _VERDICT_STYLES = {"less": "green", "more": "red", "not shown": "dim", "baseline": "dim"}
 _COLUMNS_PER_PROFILE = 10
+_LONGEST_WORD = 16
+_NARROW_COLUMNS = {"device written": 8, "ratio": 8, "verdict": 8, "wall": 11}
 
 
 def print_view(view: View, file: TextIO, folder: str) -> None:
@@ -67,11 +70,21 @@ def _print(view: View, console: Console, folder: str) -> None:
 
 
 def _table(grid: Grid, width: int) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 1 if width <= _WIDE else 2, 0, 0), header_style="bold")
-    longest = max((len(row[0]) for row in grid.rows), default=0)
+    table = Table(box=None, pad_edge=False, padding=(0, 1 if width < _ROOMY else 2, 0, 0), header_style="bold")
+    names = [row[0] for row in grid.rows]
+    longest = max(map(len, names), default=0)
+    word = max((len(part) for name in names for part in name.split()), default=0)
     for index, name in enumerate(grid.header):
-        whole = index == 0 and width >= _WIDE and longest <= _WIDE // 3
-        table.add_column(Text(name), justify="left" if index == 0 else "right", vertical="top", overflow="fold", no_wrap=whole)
+        first = index == 0
+        table.add_column(
+            Text(name),
+            justify="left" if first else "right",
+            overflow="fold",
+            # On a narrow terminal those give way that read well in two lines, not names or numbers.
+            min_width=min(word, _LONGEST_WORD) if first else None,
+            max_width=_NARROW_COLUMNS.get(name) if width < _WIDE else None,
+            no_wrap=first and width >= _WIDE and longest <= _WIDE // 3,
+        )
     for row in grid.rows:
         table.add_row(*(Text(cell, style=_VERDICT_STYLES.get(cell, "")) for cell in row))
     return table

@@ -1,0 +1,153 @@
+"""Every form of the same run, compared with files that a person has looked at.
+
+After a change that is meant: FSCOST_UPDATE_GOLDEN=1 make test PYTEST=tests/cli/test_golden.py, then look at the difference.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fscost.cli.output import machine, markdown, terminal
+from fscost.cli.output.view import view
+from fscost.lab.fake import FakeLab
+from fscost.profile.model import Profile
+from fscost.results import RunResults
+from fscost.run import RunSpec, StoppingRule, execute
+from fscost.workload.model import Step, Workload
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+PROFILES = (
+    Profile("ext4", "ext4"),
+    Profile("ext4 -o noatime", "ext4", mount_options="noatime"),
+    Profile("ext4 -O ^has_journal", "ext4", ("-O", "^has_journal")),
+    Profile("xfs", "xfs"),
+    Profile("btrfs", "btrfs"),
+    Profile("f2fs", "f2fs"),
+)
+WORKLOAD = Workload(
+    "small-files", tuple(Step(name, name, name != "copy") for name in ("copy", "unpack", "unpack-over", "delete")), "unpack and delete"
+)
+
+
+def a_run(folder: Path, lab: FakeLab, profiles: tuple[Profile, ...] = PROFILES, repetitions: int = 4) -> RunResults:
+    spec = RunSpec(profiles, WORKLOAD, folder, seed=3, stopping=StoppingRule(min(3, repetitions), repetitions))
+    results = execute(spec, lab, lock=f"fscost.test.{os.getpid()}.{folder}").results
+    # What is another each time has no place in a golden file.
+    cells = [replace(cell, duration_s=1.5) for cell in results.manifest.cells]
+    manifest = replace(results.manifest, cells=cells, elapsed_s=1.5 * len(cells), started_utc="2026-01-02T03:04:05Z", fscost_version="0.0")
+    return RunResults(Path("fscost-runs/golden"), manifest, results.samples)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> RunResults:
+    """Five file systems: one cannot run here, one fails, and the last is skipped."""
+    lab = FakeLab(
+        skip={"f2fs": "f2fs is not in this kernel: boot one that has it"},
+        fail={"xfs": ("mkfs", "mkfs.xfs refused:\nunknown option -Q")},
+        noise=0.02,
+    )
+    return a_run(tmp_path / "run", lab)
+
+
+FORMS: dict[str, Callable[[RunResults], str]] = {
+    "compare-80.txt": lambda run: terminal.text(view(run), str(run.folder), 80),
+    "compare-100.txt": lambda run: terminal.text(view(run), str(run.folder), 100),
+    "compare-120.txt": lambda run: terminal.text(view(run), str(run.folder), 120),
+    "compare.md": lambda run: markdown.text(view(run), str(run.folder)),
+    "compare.csv": lambda run: machine.csv_text(view(run)),
+    "compare.json": lambda run: without_models(machine.json_text(run, view(run))),
+}
+
+
+def without_models(text: str) -> str:
+    """The fields of a profile and a workload are those rooms' own business."""
+    value = json.loads(text)
+    for name in ("profiles", "workload"):
+        assert value["run"].pop(name)
+    return json.dumps(value, indent=1) + "\n"
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_each_form_is_as_it_was_looked_at(results: RunResults, name: str) -> None:
+    text = FORMS[name](results)
+    golden = GOLDEN / name
+    if os.environ.get("FSCOST_UPDATE_GOLDEN"):
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("count", [1, 2, 12])
+def test_no_line_is_wider_than_the_terminal(tmp_path: Path, width: int, count: int) -> None:
+    profiles = tuple(Profile(f"ext4 -O ^has_journal,^metadata_csum{i} -o noatime,data=ordered", "ext4") for i in range(count))
+    text = terminal.text(view(a_run(tmp_path / "run", FakeLab(), profiles, repetitions=2)), "folder", width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "\x1b" not in text
+    assert all(line == line.rstrip() for line in text.splitlines())
+    for i in range(count):
+        assert f"^metadata_csum{i}"[:8] in text
+
+
+def test_a_large_number_is_folded_and_never_cut(results: RunResults) -> None:
+    shown = view(results)
+    big = [["ext4", "1023 MiB", "0.81× ±100%", "not shown", "12,345,678,901", "123.45", "12.3 min 0.81× ±100%", "12.3 min", "1023 MiB"]]
+    text = terminal.text(replace(shown, summary=replace(shown.summary, rows=big)), "folder", 80)
+    assert max(map(len, text.splitlines())) <= 80
+    table = "".join(text.split("\n\n")[1].split())
+    assert sum(table.count(digit) for digit in "0123456789") == sum(cell.count(digit) for cell in "".join(big[0][0:]) for digit in "0123456789")
+
+
+def test_the_json_is_one_object_of_the_promised_shape(results: RunResults) -> None:
+    value = json.loads(machine.json_text(results, view(results)))
+    assert set(value) == {"run", "rows", "skipped", "failed"}
+    keys = [(row["profile"], row["phase"], row["metric"]) for row in value["rows"]]
+    assert len(set(keys)) == len(keys)
+    for row in value["rows"]:
+        assert set(row) >= {"profile", "phase", "metric", "unit", "n", "median", "low", "high"}
+        assert row["low"] <= row["median"] <= row["high"]
+    assert {phase for _, phase, _ in keys} == {"mkfs", "mount", "copy", "unpack", "unpack-over", "delete", "total"}
+    assert value["skipped"] == [{"cell": "f2fs.0", "profile": "f2fs", "because": "f2fs is not in this kernel: boot one that has it"}]
+    assert [(cell["cell"], cell["kind"]) for cell in value["failed"]] == [("xfs.0", "mkfs")]
+    assert value["run"]["seed"] == 3
+    assert value["run"]["order"][:3] == [cell.cell for cell in results.manifest.cells[:3]]
+
+
+def test_the_total_is_the_sum_of_the_measured_phases(results: RunResults) -> None:
+    rows = json.loads(machine.json_text(results, view(results)))["rows"]
+    samples = results.samples.to_pylist()
+    for cell in {row["cell"] for row in samples}:
+        mine = [row for row in samples if row["cell"] == cell and row["metric"] == "device_write_bytes" and not row["disk"]]
+        total = next(row["value"] for row in mine if row["phase"] == "total")
+        assert total == sum(row["value"] for row in mine if row["measured"] and row["phase"] != "total")
+    assert {row["measured"] for row in rows if row["phase"] == "total"} == {True}
+
+
+def test_one_repetition_shows_no_difference(tmp_path: Path) -> None:
+    results = a_run(tmp_path / "run", FakeLab(), repetitions=1)
+    text = terminal.text(view(results), "folder", 120)
+    assert "One repetition has no interval: nothing here is a difference." in text
+    assert "less" not in text
+    assert "more" not in text.replace("or more", "")
+
+
+def test_without_the_baseline_there_are_no_ratios_and_it_says_so(tmp_path: Path) -> None:
+    results = a_run(tmp_path / "run", FakeLab(fail={"ext4": ("mkfs", "no")}))
+    text = terminal.text(view(results), "folder", 120)
+    assert "No ratios: the baseline ext4 has no finished cell." in text
+    assert "×" not in text
+
+
+def test_names_that_would_command_a_terminal_are_made_harmless(tmp_path: Path) -> None:
+    results = a_run(tmp_path / "run", FakeLab())
+    hostile = "\x1b]0;owned\x07[bold]x|y*"
+    manifest = replace(results.manifest, name=hostile, environment={"kernel": {"release": hostile}}, stopped_because=hostile)
+    shown = view(RunResults(results.folder, manifest, results.samples))
+    for text in (terminal.text(shown, "folder", 100), markdown.text(shown, "folder")):
+        assert "\x1b" not in text
+        assert "\x07" not in text
+    assert "[bold]x|y*" in terminal.text(shown, "folder", 100)
+    assert "\\[bold\\]x\\|y\\*" in markdown.text(shown, "folder")
