@@ -13,7 +13,6 @@ use crate::plan::{DiskPlan, Placeholders};
 use crate::{namespace, reap};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, set_parent_process_death_signal};
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -22,11 +21,10 @@ const TIDY_LIMIT: Duration = Duration::from_secs(3);
 
 /// Entry of the process.
 pub fn main() -> ExitCode {
-    let kernel_log = KernelLog::open();
-    match prepare(kernel_log) {
+    match prepare() {
         Ok(cell) => run(cell),
-        Err((error, kernel_log)) => {
-            report("", &error, &kernel_log, &[]);
+        Err(error) => {
+            report("", &error, Vec::new());
             ExitCode::FAILURE
         }
     }
@@ -40,23 +38,25 @@ fn run(mut cell: Cell) -> ExitCode {
         return ExitCode::SUCCESS;
     };
     let error = root_cause(error, cell.control.as_ref());
-    let mut words: Vec<String> = cell
+    let devices: Vec<String> = cell
         .disks
         .iter()
         .map(|disk| disk.kernel_name.clone())
         .collect();
-    words.push(cell.plan.mount.fs_type.clone());
-    report(&cell.step, &error, &cell.kernel_log, &words);
+    let kernel = cell
+        .kernel_log
+        .lines_about(&devices, &cell.plan.mount.fs_type);
+    report(&cell.step, &error, kernel);
     tidy(&mut cell);
     ExitCode::FAILURE
 }
 
-/// A failing disk makes everything else fail: what the server says, if anything, is the reason. It says so when it is asked to do something.
+/// A failing disk makes everything else fail: what the server says, if anything, is the reason.
 fn root_cause(error: CellError, control: Option<&Control>) -> CellError {
     let may_be_the_disk = !matches!(error.kind, Kind::HostDiskFull | Kind::Plan);
     let Some(trouble) = control
         .filter(|_| may_be_the_disk)
-        .and_then(|control| control.mark("failed", &BTreeMap::new()).err())
+        .and_then(Control::trouble)
     else {
         return error;
     };
@@ -72,8 +72,7 @@ fn root_cause(error: CellError, control: Option<&Control>) -> CellError {
     CellError::new(trouble.kind, message)
 }
 
-fn report(step: &str, error: &CellError, kernel_log: &KernelLog, words: &[String]) {
-    let kernel = kernel_log.lines_with(words);
+fn report(step: &str, error: &CellError, kernel: Vec<String>) {
     // If it cannot be written, `outer` has gone, and so will we.
     let _ = emit(&Event::Failed(Failed::new(step, error, kernel)));
 }
@@ -94,39 +93,33 @@ fn tidy(cell: &mut Cell) {
     cell.disks.clear();
 }
 
-fn prepare(kernel_log: KernelLog) -> std::result::Result<Cell, (CellError, KernelLog)> {
-    let steps = || -> Result<(Handoff, Option<Control>)> {
-        set_parent_process_death_signal(Some(Signal::KILL))
-            .context(Kind::Internal, || "ask to die with the agent")?;
-        if std::process::id() != 1 {
-            return Err(CellError::new(
-                Kind::Internal,
-                "`fscost-agent init` is started by `fscost-agent run` only",
-            ));
-        }
-        require_outer()?;
-        let handoff = Handoff::from_stdin()?;
-        let control = handoff.control_fd.map(adopt).transpose()?.map(Control::new);
-        Ok((handoff, control))
-    };
-    let (handoff, control) = match steps() {
-        Ok(both) => both,
-        Err(error) => return Err((error, kernel_log)),
-    };
-    match build(handoff, control.as_ref()) {
-        Ok((plan, launcher, disks, cpu)) => Ok(Cell {
-            plan,
-            launcher,
-            disks,
-            control,
-            cpu,
-            kernel_log,
-            step: String::new(),
-            is_mounted: false,
-            pending: None,
-        }),
-        Err(error) => Err((root_cause(error, control.as_ref()), kernel_log)),
+fn prepare() -> Result<Cell> {
+    let kernel_log = KernelLog::open();
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .context(Kind::Internal, || "ask to die with the agent")?;
+    if std::process::id() != 1 {
+        return Err(CellError::new(
+            Kind::Internal,
+            "`fscost-agent init` is started by `fscost-agent run` only",
+        ));
     }
+    require_outer()?;
+    let handoff = Handoff::from_stdin()?;
+    let control = handoff.control_fd.map(adopt).transpose()?.map(Control::new);
+    let built = build(handoff, control.as_ref());
+    let (plan, launcher, disks, cpu) =
+        built.map_err(|error| root_cause(error, control.as_ref()))?;
+    Ok(Cell {
+        plan,
+        launcher,
+        disks,
+        control,
+        cpu,
+        kernel_log,
+        step: String::new(),
+        is_mounted: false,
+        pending: None,
+    })
 }
 
 type Built = (crate::plan::Plan, Launcher, Vec<disks::Disk>, CpuReader);

@@ -2,6 +2,7 @@
 
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 const MOST_LINES: usize = 100;
 
@@ -30,12 +31,13 @@ impl KernelLog {
         }
     }
 
-    /// The lines since the last [`skip`](Self::skip) that contain one of `words`, whatever their case.
-    pub fn lines_with(&self, words: &[String]) -> Vec<String> {
+    /// The lines since the last [`skip`](Self::skip) that name one of `devices` (`loop3`), or the file system type and no
+    /// other device: another cell, or the host itself, may use the same type.
+    pub fn lines_about(&self, devices: &[String], fs_type: &str) -> Vec<String> {
         let Some(fd) = &self.fd else {
             return Vec::new();
         };
-        let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+        let is_block_device = |word: &str| Path::new("/sys/class/block").join(word).exists();
         let mut lines = Vec::new();
         // One read gives one record, of at most 8 KiB (Documentation/ABI/testing/dev-kmsg).
         let mut record = [0_u8; 8192];
@@ -45,8 +47,7 @@ impl KernelLog {
                 Ok(length) => {
                     let text = String::from_utf8_lossy(&record[..length]);
                     let message = message_of(&text);
-                    let lower = message.to_lowercase();
-                    if words.iter().any(|word| lower.contains(word)) {
+                    if is_about(message, devices, fs_type, is_block_device) {
                         lines.push(message.to_owned());
                     }
                 }
@@ -67,9 +68,38 @@ fn message_of(record: &str) -> &str {
     message.lines().next().unwrap_or_default()
 }
 
+fn is_about(
+    message: &str,
+    devices: &[String],
+    fs_type: &str,
+    is_block_device: impl Fn(&str) -> bool,
+) -> bool {
+    let mut words = message
+        .split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'))
+        .filter(|word| !word.is_empty());
+    if words
+        .clone()
+        .any(|word| devices.iter().any(|device| device == word))
+    {
+        return true;
+    }
+    message.to_lowercase().contains(&fs_type.to_lowercase()) && !words.any(is_block_device)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_about_other_devices_are_left_out() {
+        let devices = ["loop1".to_owned()];
+        let about = |message| is_about(message, &devices, "ext4", |word| word.starts_with("loop"));
+        assert!(about("EXT4-fs (loop1): bad"));
+        assert!(about("I/O error, dev loop1, sector 0"));
+        assert!(about("EXT4-fs: Mount option not supported"));
+        assert!(!about("EXT4-fs (loop12): mounted"));
+        assert!(!about("BTRFS: something"));
+    }
 
     #[test]
     fn a_record_without_its_prefix_and_dictionary() {

@@ -80,13 +80,19 @@ fn start() -> Result<Supervisor> {
         }
         None => (None, None),
     };
-    let server = server.map(Process::new).transpose()?;
-    let (init, events) = start_init(
+    let mut server = server.map(Process::new).transpose()?;
+    let started = start_init(
         plan,
         control,
         server.as_ref().map(|server| server.child.id()),
         log,
-    )?;
+    );
+    if let (Err(_), Some(server)) = (&started, &mut server) {
+        server.kill();
+        // Nothing of the cell outlives the agent; that it has ended is all that matters.
+        let _ = server.child.wait();
+    }
+    let (init, events) = started?;
     Ok(Supervisor {
         init,
         events: Some(events),

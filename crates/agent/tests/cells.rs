@@ -35,13 +35,13 @@ fn intervals_tell_what_was_done() {
         // A grandchild that outlives its parents: reaped by init, and counted.
         place.step(
             "write",
-            "head -c 1000000 /dev/zero > f; (sleep 0.2; head -c 500000 /dev/zero > g) & exit 0",
+            "cmp seed {input}/seed; head -c 1000000 /dev/zero > f; (sleep 0.2; head -c 500000 /dev/zero > g) & exit 0",
         ),
         place.step("read", "cat seed > /dev/null"),
     ];
     steps[0]["measured"] = json!(false);
     steps[1]["probe_interval_ms"] = json!(10);
-    steps[1]["settle"] = json!("remount");
+    steps[0]["settle"] = json!("remount");
     steps[2]["drop_caches"] = json!(true);
     plan["steps"] = json!(steps);
     let events = place.run(&plan);
@@ -269,6 +269,9 @@ fn a_full_disk_is_told_as_such() {
     }
     let place = Place::new();
     let events = place.run(&place.plan("head -c 100000000 /dev/zero > f"));
+    events.assert_failed("disk-full");
+    // Whatever the command says, or does not.
+    let events = place.run(&place.plan("head -c 100000000 /dev/zero > f 2> /dev/null"));
     let failed = events.assert_failed("disk-full");
     assert!(
         failed["message"].as_str().unwrap().contains("more room"),

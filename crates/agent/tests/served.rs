@@ -39,8 +39,18 @@ fn server(test: &str) -> Option<PathBuf> {
     found
 }
 
+fn disk_size(place: &Place) -> String {
+    format!("{}=268435456", place.name())
+}
+
 fn served_plan(place: &Place, server: &Path, shell: &str) -> Value {
-    let mut plan = place.plan(shell);
+    let name = place.name();
+    // Placeholders and all: the disk has this place's name instead of `main`.
+    let text = place
+        .plan(shell)
+        .to_string()
+        .replace("{disk.main}", &format!("{{disk.{name}}}"));
+    let mut plan: Value = serde_json::from_str(&text).unwrap();
     let recording = place.path("recording.fsc");
     let _ = std::fs::remove_file(&recording);
     plan["disk_server"] = json!([
@@ -49,9 +59,9 @@ fn served_plan(place: &Place, server: &Path, shell: &str) -> Value {
         "--recording",
         recording,
         "--disk",
-        "main=268435456"
+        disk_size(place)
     ]);
-    plan["disks"] = json!([{"name": "main"}]);
+    plan["disks"] = json!([{"name": name}]);
     plan
 }
 
@@ -76,12 +86,12 @@ fn kernel_and_recording_agree_to_the_byte() {
             .as_u64()
             .unwrap_or_else(|| panic!("{name}: {value}"))
     };
-    let recorded = &events.one("done")["recording"]["totals"]["main"];
+    let recorded = &events.one("done")["recording"]["totals"][place.name()];
     let kernel = |name: &str| -> u64 {
         events
             .of("interval")
             .iter()
-            .map(|interval| number(&interval["counters"]["main"], name))
+            .map(|interval| number(&interval["counters"][place.name()], name))
             .sum()
     };
     let changed: u64 = ["write_bytes", "zero_bytes", "punch_bytes", "discard_bytes"]
@@ -215,7 +225,7 @@ fn no_room_for_the_recording_is_told_as_such() {
         "--recording",
         room.join("r.fsc"),
         "--disk",
-        "main=268435456"
+        disk_size(&place)
     ]);
     let events = place.run(&plan);
     events.assert_failed("host-disk-full");

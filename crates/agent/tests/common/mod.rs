@@ -50,6 +50,16 @@ impl Place {
         self.path("disk.img")
     }
 
+    /// A name that no other place has; also of its served disk, to find that disk's loop device.
+    pub fn name(&self) -> String {
+        self.dir
+            .path()
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned()
+    }
+
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.path("output.log")).unwrap_or_default()
     }
@@ -105,7 +115,8 @@ impl Place {
         for entry in std::fs::read_dir("/sys/block").unwrap().flatten() {
             let backing =
                 std::fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
-            if backing.contains(&mark) {
+            // The kernel names the file from the root of a mount that ended with the cell's namespace: without /dev/shm.
+            if backing.contains(&self.name()) {
                 found.push(format!("{:?} on {backing}", entry.file_name()));
             }
         }
