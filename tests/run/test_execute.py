@@ -1,6 +1,7 @@
 """The loop: order, repetitions, what is skipped, what fails, what is kept."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from fscost.lab.fake import FakeLab
 from fscost.matrix import Cell
 from fscost.results import load
 from fscost.run import RunOutcome, RunSpec, StoppingRule, commands
+from fscost.workload import resolve
 
 Make = Callable[..., RunSpec]
 Go = Callable[..., RunOutcome]
@@ -89,8 +91,6 @@ def test_what_cannot_run_is_skipped_once_and_loudly(spec: Make, go: Go, heard: A
 
 
 def test_a_workload_for_other_file_systems_is_skipped(spec: Make, go: Go) -> None:
-    from dataclasses import replace
-
     outcome = go(spec(workload=replace(spec().workload, only_types=("xfs",))))
     assert [entry.because for entry in outcome.results.manifest.skipped] == ["workload two-steps runs only on xfs"] * 2
 
@@ -183,6 +183,22 @@ def test_recordings_are_kept_as_asked(spec: Make, go: Go, keep: str, expected: i
 def test_when_the_first_repetition_failed_the_next_keeps_its_recording(spec: Make, go: Go) -> None:
     outcome = go(spec(), FakeLab(fail={"xfs.0": ("timeout", "too slow")}))
     assert [cell.repetition for cell in outcome.results.manifest.done if cell.profile == "xfs" and cell.recording] == [1]
+
+
+def test_the_prepared_input_goes_with_the_run_and_comes_back_on_resume(spec: Make, go: Go) -> None:
+    found = []
+
+    class Looking(FakeLab):
+        def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
+            assert cell.workload.input is not None
+            found.append(sorted(path.name for path in cell.workload.input.iterdir()))
+            return super().run(cell, options, on_step)
+
+    workload = resolve("small-files", options={"files": 20})
+    folder = go(spec(workload=workload), Looking()).results.folder
+    assert sorted(path.name for path in folder.iterdir()) == ["cells", "manifest.json", "samples.parquet"]
+    go(spec(workload=workload, resume=True, stopping=StoppingRule(4, 4)), Looking())
+    assert found == [["tree.tar"]] * 12
 
 
 def test_a_used_folder_is_refused(spec: Make, go: Go) -> None:

@@ -124,6 +124,8 @@ class _Run:
                     self._end(store, "stopped", error.what)
                 error = type(error)(error.what, f"{error.remedy or 'then'}; finished cells are kept, go on with --resume {self.spec.folder}")
             raise error
+        # A run that goes on later makes the same input again.
+        run_folder.remove_inputs(store)
         self._end(store, "finished", because)
         return RunOutcome(store.results)
 

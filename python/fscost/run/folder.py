@@ -77,6 +77,11 @@ def discard(folder: Path, existed: bool) -> None:
         folder.mkdir(exist_ok=True)
 
 
+def remove_inputs(store: RunStore) -> None:
+    """What was prepared for the workload: large, and no result."""
+    shutil.rmtree(store.folder / INPUTS, ignore_errors=True)
+
+
 def remove_unfinished(store: RunStore) -> None:
     """Folders of cells that were begun and not ended."""
     finished = {record.cell for record in store.manifest.cells}

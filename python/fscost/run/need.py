@@ -11,7 +11,7 @@ from fscost.run.spec import RunSpec
 LEAST_MEMORY_BYTES = 512 << 20
 _LEAST_DISK_BYTES = 256 << 20
 """For tables, logs and the recording of a workload that nobody knows the size of."""
-_CELL_OVERHEAD_S = 3.0
+_CELL_OVERHEAD_S = 0.5
 _BYTES_PER_S = 150e6
 """A guess for the first cell only; measured times replace it as soon as there are any."""
 
