@@ -196,6 +196,6 @@ mod tests {
             std::hint::spin_loop();
         }
         let used = reader.read().since(&begin).disk_server.unwrap();
-        assert!((20_000_000..5_000_000_000).contains(&used), "{used}");
+        assert!((1_000_000..5_000_000_000).contains(&used), "{used}");
     }
 }
