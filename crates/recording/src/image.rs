@@ -102,6 +102,11 @@ impl Image<'_> {
         &self.map
     }
 
+    /// To change the view: whoever walks the events himself moves the image along with them.
+    pub fn map_mut(&mut self) -> &mut ExtentMap {
+        &mut self.map
+    }
+
     /// Read any bytes of the disk.
     pub fn read_at(&mut self, offset: u64, into: &mut [u8]) -> Result<()> {
         let end = offset

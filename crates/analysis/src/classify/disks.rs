@@ -1,0 +1,63 @@
+//! What the disks hold, as of the event being looked at.
+
+use fscost_recording::{Event, ExtentMap, Image, Location, Op, Recording, Result};
+
+/// The disks of a recording at the present event: reads see every write before it, and not the write being looked at.
+pub struct Disks<'a> {
+    images: Vec<Image<'a>>,
+}
+
+impl<'a> Disks<'a> {
+    /// All disks, empty.
+    pub fn new(recording: &'a Recording) -> Result<Disks<'a>> {
+        let disks = 0..recording.header().disks.len() as u16;
+        let images = disks
+            .map(|disk| recording.image_at(disk, &fscost_recording::Instant::Events(0)))
+            .collect::<Result<_>>()?;
+        Ok(Disks { images })
+    }
+
+    /// Read `into.len()` bytes of `disk` at `offset`; what lies past the end reads as zeros.
+    pub fn read(&mut self, disk: u16, offset: u64, into: &mut [u8]) -> Result<()> {
+        into.fill(0);
+        let Some(image) = self.images.get_mut(usize::from(disk)) else {
+            return Ok(());
+        };
+        let available = image
+            .size_bytes()
+            .saturating_sub(offset)
+            .min(into.len() as u64) as usize;
+        image.read_at(offset.min(image.size_bytes()), &mut into[..available])
+    }
+
+    /// Size of `disk`; 0 if there is none.
+    pub fn size_bytes(&self, disk: u16) -> u64 {
+        self.images
+            .get(usize::from(disk))
+            .map_or(0, Image::size_bytes)
+    }
+
+    /// How many disks there are.
+    pub fn count(&self) -> u16 {
+        self.images.len() as u16
+    }
+
+    pub(super) fn apply(&mut self, frame: u32, event: &Event) {
+        let Some(image) = self.images.get_mut(usize::from(event.disk)) else {
+            return;
+        };
+        let map: &mut ExtentMap = image.map_mut();
+        if event.op == Op::Write {
+            map.write(
+                event.offset,
+                event.length,
+                Location {
+                    frame,
+                    content_offset: event.content_offset,
+                },
+            );
+        } else if event.op.clears() {
+            map.clear(event.offset, event.length);
+        }
+    }
+}

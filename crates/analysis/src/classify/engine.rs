@@ -1,0 +1,181 @@
+//! Reads the recording and asks the family of each file system.
+
+use crate::classify::{Cause, Causes, Disks, NO_INODE, Row, Rows, Structure, btrfs, ext, xfs};
+use fscost_recording::{Op, Recording, Result};
+
+/// One write as a family sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Write<'a> {
+    /// The event's number.
+    pub event: u64,
+    /// When it completed, nanoseconds since the recording began.
+    pub time_ns: u64,
+    /// Index of the disk.
+    pub disk: u16,
+    /// Byte offset.
+    pub offset: u64,
+    /// What was written; for a write-zeroes, empty.
+    pub content: &'a [u8],
+    /// Bytes (the content's length, but for a write-zeroes).
+    pub length: u64,
+    /// Whether it is before the mark `mount`: mkfs and its kin wrote it.
+    pub formatting: bool,
+}
+
+/// Follows one file system. Every write on its disks must become rows that cover it exactly, without gaps or overlap; it may push them later, and
+/// complete them until [`finish`](Family::finish).
+pub trait Family {
+    /// Its name: `ext`, `xfs`, `btrfs`.
+    fn name(&self) -> &'static str;
+
+    /// Whether this disk is (part of) the file system: its main device, external journal or log, or a member.
+    fn owns(&self, disk: u16) -> bool;
+
+    /// A write or write-zeroes on a disk of its own. `disks` do not have it yet.
+    fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()>;
+
+    /// A discard: the range reads as zeros.
+    fn discard(&mut self, disk: u16, offset: u64, length: u64, rows: &mut Rows) -> Result<()>;
+
+    /// A flush has completed.
+    fn flush(&mut self, disk: u16, event: u64, rows: &mut Rows) -> Result<()>;
+
+    /// An unmount or the recording's end: say what is left to say.
+    fn finish(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()>;
+}
+
+/// What a recording's bytes were.
+pub struct Explained {
+    /// In the order of events, then of offsets.
+    pub rows: Vec<Row>,
+    /// The paths that rows name.
+    pub paths: crate::classify::Paths,
+    /// For each disk, the family that follows it.
+    pub families: Vec<Option<&'static str>>,
+}
+
+/// Explain every written byte of a recording.
+///
+/// Which file system a disk holds is found in the content itself: before mkfs writes its superblock, writes are kept and looked at again once it
+/// is known.
+pub fn explain(recording: &Recording) -> Result<Explained> {
+    let mut engine = Engine {
+        disks: Disks::new(recording)?,
+        families: Vec::new(),
+        rows: Rows::default(),
+    };
+    engine.detect(recording)?;
+    let mut event_number = 0;
+    let mut formatting = true;
+    recording.for_each_frame(true, |frame_number, frame| {
+        for event in &frame.events {
+            if event.op == Op::Mark {
+                formatting = formatting && frame.mark_of(event)?.name != "mount";
+            }
+            engine.event(event_number, event, frame.content_of(event), formatting)?;
+            engine.disks.apply(frame_number as u32, event);
+            event_number += 1;
+        }
+        Ok(true)
+    })?;
+    engine.finish()
+}
+
+struct Engine<'a> {
+    disks: Disks<'a>,
+    families: Vec<Box<dyn Family>>,
+    rows: Rows,
+}
+
+impl Engine<'_> {
+    /// Find each disk's file system by its superblock at the mark `mount` (mkfs has ended), or at the end.
+    fn detect(&mut self, recording: &Recording) -> Result<()> {
+        let mut claimed = vec![false; usize::from(self.disks.count())];
+        for disk in 0..self.disks.count() {
+            let mut image =
+                match recording.image_at(disk, &fscost_recording::Instant::Mark("mount".into())) {
+                    Ok(image) => image,
+                    Err(_) => recording.image_at(disk, &fscost_recording::Instant::End)?,
+                };
+            for detect in [ext::detect, xfs::detect, btrfs::detect] {
+                if claimed[usize::from(disk)] {
+                    break;
+                }
+                if let Some(family) = detect(recording, disk, &mut image)? {
+                    for (number, claim) in claimed.iter_mut().enumerate() {
+                        *claim |= family.owns(number as u16);
+                    }
+                    self.families.push(family);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn event(
+        &mut self,
+        number: u64,
+        event: &fscost_recording::Event,
+        content: &[u8],
+        formatting: bool,
+    ) -> Result<()> {
+        let family = self.families.iter_mut().find(|f| f.owns(event.disk));
+        let write = Write {
+            event: number,
+            time_ns: event.complete_ns,
+            disk: event.disk,
+            offset: event.offset,
+            content,
+            length: event.length,
+            formatting,
+        };
+        match (event.op, family) {
+            (Op::Write | Op::WriteZeroes, Some(family)) => {
+                family.write(&write, &mut self.disks, &mut self.rows)
+            }
+            (Op::Write | Op::WriteZeroes, None) => {
+                self.rows.push(unknown(&write));
+                Ok(())
+            }
+            (Op::Discard | Op::Punch, Some(family)) => {
+                family.discard(event.disk, event.offset, event.length, &mut self.rows)
+            }
+            (Op::Flush, Some(family)) => family.flush(event.disk, number, &mut self.rows),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(mut self) -> Result<Explained> {
+        for family in &mut self.families {
+            family.finish(&mut self.disks, &mut self.rows)?;
+        }
+        let families = (0..self.disks.count())
+            .map(|d| self.families.iter().find(|f| f.owns(d)).map(|f| f.name()))
+            .collect();
+        let (mut rows, paths) = self.rows.into_parts();
+        rows.sort_by_key(|r| (r.event, r.offset));
+        Ok(Explained {
+            rows,
+            paths,
+            families,
+        })
+    }
+}
+
+/// A write of which nothing is known.
+fn unknown(write: &Write<'_>) -> Row {
+    Row {
+        event: write.event,
+        disk: write.disk,
+        offset: write.offset,
+        length: write.length,
+        structure: Structure::Unknown,
+        home: None,
+        causes: Causes::one(Cause::Unknown),
+        inode: NO_INODE,
+        tree: 0,
+        path: None,
+        transaction: None,
+        copy: 0,
+    }
+}

@@ -1,0 +1,3 @@
+//! Pure functions of a recording: no root, no mount, no clock. The same recording always gives the same table.
+
+pub mod classify;
