@@ -21,6 +21,7 @@ mod namespace;
 mod outer;
 mod plan;
 mod probe;
+mod process;
 mod reap;
 mod relay;
 mod step;

@@ -5,20 +5,21 @@ use crate::error::{CellError, Context, Kind, Result};
 use crate::event::{Event, Failed};
 use crate::handoff::{Handoff, bequeath};
 use crate::plan::{self, Plan};
+use crate::process::{Process, describe};
 use crate::relay::Relay;
 use nix::sys::signal::{SigSet, Signal as NixSignal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 /// `init` has said its last word, or its pipe is closed: it should be gone soon.
@@ -211,42 +212,6 @@ fn clone(file: &File) -> Result<File> {
         .context(Kind::Internal, || "duplicate the log")
 }
 
-/// A child, and how it ended.
-#[derive(Debug)]
-struct Process {
-    child: Child,
-    pidfd: OwnedFd,
-    status: Option<ExitStatus>,
-}
-
-impl Process {
-    fn new(child: Child) -> Result<Self> {
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let pid = pid.ok_or_else(|| CellError::new(Kind::Internal, "a child without a number"))?;
-        let pidfd =
-            pidfd_open(pid, PidfdFlags::empty()).context(Kind::Internal, || "pidfd_open")?;
-        Ok(Self {
-            child,
-            pidfd,
-            status: None,
-        })
-    }
-
-    fn reap(&mut self) -> bool {
-        if self.status.is_none() {
-            self.status = self.child.try_wait().ok().flatten();
-        }
-        self.status.is_some()
-    }
-
-    fn kill(&mut self) {
-        if self.status.is_none() {
-            // It can only fail because the process has ended.
-            let _ = self.child.kill();
-        }
-    }
-}
-
 #[derive(Debug)]
 struct Supervisor {
     init: Process,
@@ -421,13 +386,5 @@ impl Supervisor {
                 )
             }
         }
-    }
-}
-
-fn describe(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exited with status {code}"),
-        (None, Some(signal)) => format!("was killed by signal {signal}"),
-        (None, None) => status.to_string(),
     }
 }
