@@ -5,7 +5,7 @@ from typing import TextIO
 
 import typer
 
-from fscost.cli import compare, doctor, profiles, recording, show, workloads
+from fscost.cli import compare, doctor, profiles, recording, show, study, workloads
 from fscost.cli.output.view import plain
 from fscost.errors import FscostError
 
@@ -22,6 +22,7 @@ app.command()(show.show)
 app.command()(profiles.profiles)
 app.command()(workloads.workloads)
 app.command()(doctor.doctor)
+app.add_typer(study.app)
 app.add_typer(recording.app, name="recording")
 
 

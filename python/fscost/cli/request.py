@@ -119,11 +119,12 @@ def _workload(request: Request) -> Workload:
         scale=request.scale,
         seed=request.seed,
         source=None if request.source is None else Path(request.source),
-        options=_options(request.set),
+        options=parse_options(request.set),
     )
 
 
-def _options(texts: Sequence[str]) -> dict[str, str]:
+def parse_options(texts: Sequence[str]) -> dict[str, str]:
+    """What `--set` was given."""
     found: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")

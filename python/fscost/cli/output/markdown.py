@@ -9,28 +9,28 @@ _ESCAPED = str.maketrans({character: f"\\{character}" for character in r"\`*_{}[
 
 def text(view: View, folder: str) -> str:
     """The same tables and notes as on a terminal."""
-    blocks = [f"## {_escape(view.title)}"]
+    blocks = [f"## {escape(view.title)}"]
     if view.summary.rows:
-        blocks.append(_table(view.summary))
-    blocks.append("  \n".join(map(_escape, view.about)))
+        blocks.append(table(view.summary))
+    blocks.append("  \n".join(map(escape, view.about)))
     if len(view.phases.header) > 1:
-        blocks += [f"{_escape(view.phases.title)}:", _table(view.phases)]
+        blocks += [f"{escape(view.phases.title)}:", table(view.phases)]
     if view.problems:
-        blocks.append("\n".join(f"- {_escape(line)}" for line in view.problems))
-    blocks.append(f"Results: {_escape(folder)}")
+        blocks.append("\n".join(f"- {escape(line)}" for line in view.problems))
+    blocks.append(f"Results: {escape(folder)}")
     return "\n\n".join(blocks) + "\n"
 
 
-def _table(grid: Grid) -> str:
+def table(grid: Grid) -> str:
+    """A Markdown table."""
     rule = [":--", *("--:" for _ in grid.header[1:])]
-    return "\n".join(
-        _line(row) for row in ([_escape(name) for name in grid.header], rule, *([_escape(cell) for cell in row] for row in grid.rows))
-    )
+    return "\n".join(_line(row) for row in ([escape(name) for name in grid.header], rule, *([escape(cell) for cell in row] for row in grid.rows)))
 
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
+    """Text that means nothing but itself."""
     return text.translate(_ESCAPED)

@@ -47,7 +47,7 @@ def view(results: RunResults) -> View:
         summary=_summary(results, rows),
         about=[plain(line) for line in _about(results, rows)],
         phases=_phases(results, rows),
-        problems=_problems(results),
+        problems=problems(results),
         rows=rows,
     )
 
@@ -130,15 +130,21 @@ def _about(results: RunResults, rows: Sequence[Row]) -> list[str]:
             f"{n}, interleaved, medians; ratio: device bytes written ÷ those of {manifest.baseline}, paired by repetition, ± half its 95 % interval.",
             f"verdict: a difference is called only when that interval excludes 1 and it is {stats.MINIMUM_SIZE:.0%} or more; else it is not shown.",
         ]
-    lines += [
-        f"{_kernel(manifest.environment)}; lab {manifest.lab}; seed {manifest.seed}; disk {_size(manifest.options)}; {_device_model(results)}.",
-        f"Bytes are exact; times compare only within this run. {_stopped(results)}",
-    ]
+    lines += conditions(results)
     if counts == [1]:
         lines.append("One repetition has no interval: nothing here is a difference.")
     if totals and manifest.baseline not in {row.profile for row in totals}:
         lines.append(f"No ratios: the baseline {manifest.baseline} has no finished cell.")
     return lines
+
+
+def conditions(results: RunResults) -> list[str]:
+    """Where and on what it ran, and why it ended."""
+    manifest = results.manifest
+    return [
+        f"{_kernel(manifest.environment)}; lab {manifest.lab}; seed {manifest.seed}; disk {_size(manifest.options)}; {_device_model(results)}.",
+        f"Bytes are exact; times compare only within this run. {_stopped(results)}",
+    ]
 
 
 def _stopped(results: RunResults) -> str:
@@ -169,7 +175,8 @@ def _device_model(results: RunResults) -> str:
     return f"{model}{where}"
 
 
-def _problems(results: RunResults) -> list[str]:
+def problems(results: RunResults) -> list[str]:
+    """What was skipped or failed, and why."""
     lines = [f"skipped: {entry.profile}, because {entry.because}" for entry in results.manifest.skipped]
     alike: dict[tuple[str, str], list[CellRecord]] = {}
     for cell in results.manifest.failed:

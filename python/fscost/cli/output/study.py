@@ -1,0 +1,180 @@
+"""A study's report written: for a terminal, as Markdown, as JSON."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from io import StringIO
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fscost.cli.output import markdown
+from fscost.cli.output.study_view import Section, StudyView, study_view
+from fscost.cli.output.terminal import columns
+from fscost.cli.output.view import Grid
+from fscost.results import replace
+from fscost.study import JudgedClaim, Measured, Report
+
+STUDY_MARKDOWN, STUDY_JSON = "study.md", "study.json"
+_STYLES = {
+    "reproduced": "green",
+    "holds": "green",
+    "not reproduced here": "red",
+    "fails": "red",
+    "partly": "yellow",
+    "cannot be told": "dim",
+    "open": "dim",
+}
+
+
+def keep(report: Report) -> None:
+    """study.md and study.json beside the run's tables."""
+    for name, text in ((STUDY_MARKDOWN, markdown_text(study_view(report))), (STUDY_JSON, json_text(report))):
+        write(report.results.folder / name, text)
+
+
+def write(path: Path, text: str) -> None:
+    """Whole, or not at all."""
+    replace(path, lambda file: file.write(text.encode("utf-8", "replace")))
+
+
+def show(report: Report, file: TextIO = sys.stdout) -> None:
+    """As wide as `file` is (80 to 120 columns); colour only on a terminal."""
+    view = study_view(report)
+    if file.isatty():
+        _print(view, Console(file=file, width=columns(file), highlight=False))
+    else:
+        file.write(terminal_text(view, columns(file)))
+
+
+def terminal_text(view: StudyView, width: int) -> str:
+    """Without colour."""
+    buffer = StringIO()
+    _print(view, Console(file=buffer, width=width, color_system=None, force_terminal=False, highlight=False))
+    return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
+
+
+def markdown_text(view: StudyView) -> str:
+    """The same in the same order."""
+    blocks = [f"## {markdown.escape(view.title)}", *map(markdown.escape, view.about)]
+    for section in view.sections:
+        blocks.append(f"### {markdown.escape(section.title)}")
+        if section.grid is not None:
+            blocks.append(markdown.table(section.grid))
+        blocks += map(markdown.escape, section.lines)
+    return "\n\n".join(blocks) + "\n"
+
+
+def json_text(report: Report) -> str:
+    """One object: what was published, what was measured, what decided each verdict. The samples are in samples.parquet."""
+    manifest = report.results.manifest
+    value = {
+        "study": report.study.name,
+        "source": report.study.source,
+        "url": report.study.url,
+        "run": {
+            "folder": str(report.results.folder),
+            "state": manifest.state,
+            "seed": manifest.seed,
+            "request": manifest.request,
+            "kernel": manifest.environment.get("kernel"),
+        },
+        "comparisons": [
+            {
+                "title": comparison.title,
+                "phase": change.phase,
+                "with": report.study.profiles[comparison.with_].name,
+                "without": report.study.profiles[comparison.without].name,
+                "printed": change.printed,
+                **{
+                    name: _pair(change.published[i], change.measured[i])
+                    for i, name in enumerate(("with_bytes", "without_bytes", "of_with", "of_without"))
+                },
+            }
+            for comparison, changes in report.comparisons
+            for change in changes
+        ],
+        "tables": [
+            {
+                "title": table.title,
+                "lines": [
+                    {
+                        "label": entry.line.label,
+                        "unit": entry.line.unit,
+                        **{report.study.profiles[short].name: _pair(entry.published[short], entry.measured[short]) for short in table.columns},
+                    }
+                    for entry in lines
+                ],
+            }
+            for table, lines in report.tables
+        ],
+        "claims": [_claim(judged) for judged in report.claims],
+        "skipped": [asdict(entry) for entry in manifest.skipped],
+        "failed": [{"cell": cell.cell, "profile": cell.profile, "because": cell.because} for cell in manifest.failed],
+    }
+    return json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _claim(judged: JudgedClaim) -> dict[str, Any]:
+    return {
+        "claim": judged.claim.text,
+        "verdict": judged.verdict.value,
+        "rule": judged.claim.rule,
+        "criteria": [
+            {
+                "label": entry.criterion.label,
+                "formula": entry.criterion.formula.text,
+                "unit": entry.criterion.unit,
+                "at_least": entry.criterion.at_least,
+                "at_most": entry.criterion.at_most,
+                "outcome": entry.outcome.value,
+                **_pair(entry.published, entry.measured),
+            }
+            for entry in judged.criteria
+        ],
+    }
+
+
+def _pair(published: float | None, measured: Measured) -> dict[str, Any]:
+    found = measured.interval
+    if found is None:
+        return {"published": published, "n": 0, "median": None, "low": None, "high": None, "because": measured.because}
+    return {"published": published, **asdict(found)}
+
+
+def _print(view: StudyView, console: Console) -> None:
+    console.print(Text(view.title, style="bold"))
+    for line in view.about:
+        console.print(Text(line))
+    for section in view.sections:
+        console.print()
+        _section(section, console)
+    console.print()
+    console.print(Text(f"Results: {view.folder} (study.md, study.json; `fscost show` prints every phase)"), soft_wrap=True)
+
+
+def _section(section: Section, console: Console) -> None:
+    console.print(Text(section.title, style="bold"))
+    if section.grid is not None:
+        console.print(_table(section.grid))
+    for line in section.lines:
+        console.print(Text(line))
+
+
+def _table(grid: Grid) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=any(grid.header))
+    for index, name in enumerate(grid.header):
+        table.add_column(Text(name), justify=_justify(index, grid.rows), overflow="fold")
+    for row in grid.rows:
+        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+    return table
+
+
+def _justify(column: int, rows: Sequence[Sequence[str]]) -> Any:
+    """Numbers to the right, words to the left."""
+    words = column == 0 or all(not row[column] or row[column][0].isalpha() for row in rows)
+    return "left" if words else "right"

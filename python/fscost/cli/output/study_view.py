@@ -1,0 +1,172 @@
+"""A study's report as text in rows and columns, whatever it is then written as."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fscost.cli.output.units import human, human_bytes, human_seconds
+from fscost.cli.output.view import NOTHING, Grid, conditions, plain, problems
+from fscost.study import RULES, Change, JudgedClaim, JudgedCriterion, Measured, Report, ReportedLine, Table
+
+_MIB = 1 << 20
+_FORMATS: Mapping[str, Callable[[float], str]] = {
+    "ratio": lambda value: f"{value:.2f}",
+    "percent": lambda value: f"{value * 100:.1f} %",
+    "bytes": human_bytes,
+    "s": human_seconds,
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading; then a table, lines of text, or both."""
+
+    title: str
+    grid: Grid | None = None
+    lines: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class StudyView:
+    """What a person is shown of a study's run."""
+
+    title: str
+    about: Sequence[str]
+    sections: Sequence[Section]
+    folder: str
+
+
+def study_view(report: Report) -> StudyView:
+    """Everything computed; nothing printed."""
+    study, results = report.study, report.results
+    sections = [Section("Verdicts", Grid("", ("claim", "verdict"), [(judged.claim.text, judged.verdict.value) for judged in report.claims]))]
+    if report.comparisons:
+        sections.append(_comparisons(report))
+    sections += [Section(table.title, _table(table, lines)) for table, lines in report.tables]
+    sections += [_claim(judged) for judged in report.claims]
+    sections.append(Section("How to read it", None, [*RULES, *_counts(report), *map(plain, conditions(results))]))
+    notes = [f"{ref.profile}.{ref.phase}: {note}" for ref, note in study.published.notes.items()]
+    if notes:
+        sections.append(Section("On the published figures", None, notes))
+    wrong = problems(results)
+    if wrong:
+        sections.append(Section("Skipped and failed", None, wrong))
+    return StudyView(
+        title=f"Study {study.name}: {study.title}",
+        about=[" ".join(study.method.split()), f"Published: {study.source}. {study.url}"],
+        sections=sections,
+        folder=str(results.folder),
+    )
+
+
+def _comparisons(report: Report) -> Section:
+    rows: list[Sequence[str]] = []
+    for comparison, changes in report.comparisons:
+        title = comparison.title
+        for change in changes:
+            rows += [(title, change.phase, *_published(change)), ("", "", *_measured(change))]
+            title = ""
+    header = ("mount", "step", "", "with, MiB", "without, MiB", "(with − without) ÷ with", "… ÷ without", "n")
+    return Section("With and without a journal: device bytes written, published above measured", Grid("", header, rows))
+
+
+def _published(change: Change) -> Sequence[str]:
+    with_, without, _, of_without = change.published
+    return "published", _mib(with_), _mib(without), change.printed, _number(of_without, "percent"), ""
+
+
+def _measured(change: Change) -> Sequence[str]:
+    with_, without, of_with, of_without = change.measured
+    n = "" if of_with.interval is None else str(of_with.interval.n)
+    return (
+        "measured",
+        _mib(_median(with_)),
+        _mib(_median(without)),
+        _with_interval(of_with, "percent"),
+        _number(_median(of_without), "percent"),
+        n,
+    )
+
+
+def _table(table: Table, lines: Sequence[ReportedLine]) -> Grid:
+    header = ["", *(f"published, {table.columns[short]}" for short in table.published), *table.columns.values()]
+    rows = [
+        [
+            line.line.label,
+            *(_number(line.published[short], line.line.unit) for short in table.published),
+            *(_with_width(line.measured[short], line.line.unit) for short in table.columns),
+        ]
+        for line in lines
+    ]
+    return Grid("", header, rows)
+
+
+def _claim(judged: JudgedClaim) -> Section:
+    claim = judged.claim
+    rows = [_criterion(entry) for entry in judged.criteria]
+    lines = [f"Rule: {claim.rule}."]
+    lines += [f"{entry.criterion.label}: {plain(entry.measured.because)}" for entry in judged.criteria if entry.measured.because]
+    if claim.explanation:
+        lines.append(f"Explanation (ours, not measured): {claim.explanation}")
+    return Section(f"{claim.text}: {judged.verdict.value.upper()}", Grid("", ("", "holds when", "published", "measured", "n", ""), rows), lines)
+
+
+def _criterion(entry: JudgedCriterion) -> Sequence[str]:
+    criterion, interval = entry.criterion, entry.measured.interval
+    return (
+        criterion.label,
+        _bounds(criterion.at_least, criterion.at_most, criterion.unit),
+        _number(entry.published, criterion.unit),
+        _with_interval(entry.measured, criterion.unit),
+        "0" if interval is None else str(interval.n),
+        entry.outcome.value,
+    )
+
+
+def _bounds(least: float | None, most: float | None, unit: str) -> str:
+    if least is not None and most is not None:
+        return f"{_number(least, unit)} to {_number(most, unit)}"
+    return f"≤ {_number(most, unit)}" if least is None else f"≥ {_number(least, unit)}"
+
+
+def _counts(report: Report) -> list[str]:
+    repetitions = Counter(cell.profile for cell in report.results.manifest.done)
+    counts = {repetitions[profile.name] for profile in report.study.profiles.values()}
+    finished = f"{min(counts)}" if len(counts) == 1 else ", ".join(f"{count} of {profile}" for profile, count in repetitions.items())
+    options = ", ".join(f"{name}={value}" for name, value in report.results.manifest.workload.get("options", []))
+    scale = report.results.manifest.request.get("scale", "")
+    return [
+        "Medians of n repetitions, interleaved and paired by repetition; in brackets, or after ± (half of it), the 95 % interval.",
+        f"Finished repetitions: {finished}.",
+        plain(f"Scale {scale}: {options}."),
+    ]
+
+
+def _median(measured: Measured) -> float | None:
+    return None if measured.interval is None else measured.interval.median
+
+
+def _mib(value: float | None) -> str:
+    if value is None:
+        return NOTHING
+    return f"{value / _MIB:.1f}" if value >= 10 * _MIB else f"{value / _MIB:.2f}"
+
+
+def _number(value: float | None, unit: str) -> str:
+    if value is None:
+        return NOTHING
+    return _FORMATS[unit](value) if unit in _FORMATS else human(value, unit)
+
+
+def _with_interval(measured: Measured, unit: str) -> str:
+    found = measured.interval
+    if found is None or found.low is None:
+        return _number(_median(measured), unit)
+    bare = [_number(bound, unit).removesuffix(" %") for bound in (found.low, found.high)]
+    return f"{_number(found.median, unit)} ({bare[0]} to {bare[1]})"
+
+
+def _with_width(measured: Measured, unit: str) -> str:
+    text = _number(_median(measured), unit)
+    width = None if measured.interval is None else measured.interval.relative_half_width
+    return text if width is None else f"{text} ±{width * 100:.0f}%"

@@ -1,0 +1,145 @@
+"""`fscost study`: published experiments, run again and judged."""
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fscost import run, study
+from fscost.cli.labs import lab as choose_lab
+from fscost.cli.lines import print_lines
+from fscost.cli.output import study as output
+from fscost.cli.output.emit import STDOUT, Outputs
+from fscost.cli.output.study_view import study_view
+from fscost.cli.progress import progress
+from fscost.cli.request import parse_options
+from fscost.errors import InputError
+from fscost.lab.base import Lab
+from fscost.results import RunResults, load
+from fscost.run import RunOutcome, RunSpec
+
+app = typer.Typer(
+    name="study", help="Published experiments, run again: published beside measured, a verdict for each claim.", no_args_is_help=True
+)
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, in place of the tables.")]
+Markdown = Annotated[str | None, typer.Option(metavar="FILE", help="The report as Markdown; - for standard output.")]
+
+
+@app.command("list")
+def list_() -> None:
+    """List the studies, one line each, and their scales."""
+    for found in study.catalogue():
+        print_lines([(found.name, found.summary), *((f"  --scale {scale.name}", scale.summary) for scale in found.scales.values())])
+
+
+@app.command("run")
+def run_(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="`fscost study list` lists them.")],
+    scale: Annotated[str, typer.Option(metavar="small|full", help="small: minutes. full: as published, as far as one machine can.")] = "small",
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An option of its workload; repeat.")] = None,
+    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    min_repetitions: Annotated[int | None, typer.Option(help="At least. (default: as the scale says)")] = None,
+    max_repetitions: Annotated[int | None, typer.Option(help="At most. (default: as the scale says)")] = None,
+    max_minutes: Annotated[float | None, typer.Option(help="At most; the first repetition is always completed.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="(default: fscost-runs/TIME-study-NAME)")] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="DIR", help="Go on with an interrupted run.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print every command, run none.")] = False,
+    json: Json = False,
+    markdown: Markdown = None,
+    lab: Annotated[str, typer.Option(metavar="LAB", help="Where cells run: native.")] = "native",
+) -> None:
+    """Run a published experiment on this machine and judge its claims by what was measured."""
+    outputs = Outputs(json=json, markdown=markdown)
+    outputs.check()
+    found = study.load(name)
+    if resume is not None:
+        if out is not None:
+            raise InputError("--resume DIR goes on in DIR; --out names another", "leave --out out")
+        before = load(resume)
+        asked = _earlier(before, name)
+        scale, options, seed = asked["scale"], asked["set"], before.manifest.seed
+        _refuse_others(context, resume)
+    else:
+        options = parse_options(set_ or ())
+    spec = study.plan(
+        found,
+        study.scale_of(found, scale),
+        resume or out or run.default_folder(f"study-{name}"),
+        seed=seed,
+        options=options,
+        min_repetitions=min_repetitions,
+        max_repetitions=max_repetitions,
+        max_minutes=max_minutes,
+        resume=resume is not None,
+        command_line=sys.argv,
+    )
+    chosen, lock = choose_lab(lab, None)
+    if dry_run:
+        for profile, commands in run.commands(spec, chosen).items():
+            print(f"# {profile}", *commands, sep="\n")
+        return
+    outcome = _execute(spec, chosen, lock)
+    if outcome.results.manifest.cells:
+        report = study.report(found, outcome.results)
+        output.keep(report)
+        _emit(report, json, markdown)
+    if outcome.interrupted:
+        again = f"go on with: fscost study run {name} --resume {shlex.quote(str(spec.folder))}"
+        print(f"interrupted; {again if outcome.results.manifest.cells else 'no cell was finished, so nothing is kept'}", file=sys.stderr)
+    raise typer.Exit(outcome.exit_code)
+
+
+@app.command()
+def show(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder that `fscost study run` made.")],
+    json: Json = False,
+    markdown: Markdown = None,
+) -> None:
+    """Judge a finished run again, by the rules as they are now, and print the report."""
+    Outputs(json=json, markdown=markdown).check()
+    results = load(folder)
+    _emit(study.report(study.load(str(results.manifest.request.get("study", ""))), results), json, markdown)
+
+
+def _execute(spec: RunSpec, lab: Lab, lock: str) -> RunOutcome:
+    listener = progress()
+    try:
+        return run.execute(spec, lab, listener, lock)
+    finally:
+        listener.close()
+
+
+def _emit(report: study.Report, json: bool, markdown: str | None) -> None:
+    text = None if markdown is None else output.markdown_text(study_view(report))
+    if text is not None and markdown is not None and markdown != STDOUT:
+        output.write(Path(markdown), text)
+    if json:
+        sys.stdout.write(output.json_text(report))
+    elif text is not None and markdown == STDOUT:
+        sys.stdout.write(text)
+    else:
+        output.show(report, sys.stdout)
+
+
+def _earlier(results: RunResults, name: str) -> Mapping[str, Any]:
+    """The request of a run that is resumed, checked: it comes from a file."""
+    request = results.manifest.request
+    options = request.get("set")
+    sound = isinstance(request.get("scale"), str) and isinstance(options, dict) and all(isinstance(value, str) for value in options.values())
+    if request.get("study") != name or not sound:
+        raise InputError(f"{results.folder} is no run of the study {name}", "name the study and the folder of the run that was interrupted")
+    return request
+
+
+def _refuse_others(context: typer.Context, folder: Path) -> None:
+    """What a cell is cannot change on resume; how many there are can."""
+    for option in ("scale", "set_", "seed"):
+        if str(context.get_parameter_source(option)).endswith("COMMANDLINE"):
+            raise InputError(
+                f"--resume {folder} goes on as it began; --{option.strip('_')} would change it", "leave the option out, or start a new run"
+            )

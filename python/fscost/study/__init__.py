@@ -1,0 +1,27 @@
+"""Published experiments, run again and judged: `published/` holds each as data, the rules for its claims included."""
+
+from fscost.study.judge import RULES, JudgedClaim, JudgedCriterion, Outcome, Verdict
+from fscost.study.load import catalogue, load
+from fscost.study.measure import Measured
+from fscost.study.model import Study, Table
+from fscost.study.plan import plan, scale_of
+from fscost.study.report import Change, Report, ReportedLine, report
+
+__all__ = [
+    "RULES",
+    "Change",
+    "JudgedClaim",
+    "JudgedCriterion",
+    "Measured",
+    "Outcome",
+    "Report",
+    "ReportedLine",
+    "Study",
+    "Table",
+    "Verdict",
+    "catalogue",
+    "load",
+    "plan",
+    "report",
+    "scale_of",
+]

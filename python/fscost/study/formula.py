@@ -1,0 +1,101 @@
+"""Formulas over measured numbers, as a study's data file writes them: `(strict.make - plain.make) / strict.make`.
+
+`PROFILE.PHASE` is the study's own metric of that phase, `PROFILE.PHASE.METRIC` another; a phase's hyphens are written as underscores; a bare name is a constant
+(an option of the workload). In a table, `it` stands for the profile of the column.
+"""
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from fscost.errors import InputError
+
+_OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_REMEDY = "a formula has numbers, + - * / ( ), names of constants, PROFILE.PHASE and PROFILE.PHASE.METRIC"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One measured number: `profile` is the study's short name of it."""
+
+    profile: str
+    phase: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A checked formula. `value` needs a number for each of `references` and `constants`."""
+
+    text: str
+    tree: ast.expr
+    metric: str
+    it: str = ""
+
+    @staticmethod
+    def parse(text: str, metric: str, it: str = "") -> "Formula":
+        """`metric` is what PROFILE.PHASE means; InputError names what is no part of a formula."""
+        try:
+            formula = Formula(text, ast.parse(text.strip(), mode="eval").body, metric, it)
+        except SyntaxError as error:
+            raise InputError(f"formula '{text}': {error.msg}", _REMEDY) from None
+        formula._check(formula.tree)
+        return formula
+
+    @property
+    def references(self) -> frozenset[Reference]:
+        """Every measured number it speaks of."""
+        return frozenset(name for name in self._names(self.tree) if isinstance(name, Reference))
+
+    @property
+    def constants(self) -> frozenset[str]:
+        """Every constant it speaks of."""
+        return frozenset(name for name in self._names(self.tree) if isinstance(name, str))
+
+    def value(self, numbers: Mapping[Reference, float], constants: Mapping[str, float]) -> float:
+        """Raises ZeroDivisionError where a divisor is zero."""
+        return self._value(self.tree, numbers, constants)
+
+    def _value(self, node: ast.expr, numbers: Mapping[Reference, float], constants: Mapping[str, float]) -> float:
+        if isinstance(node, ast.Constant):
+            assert isinstance(node.value, (int, float))
+            return float(node.value)
+        if isinstance(node, ast.BinOp):
+            return _OPERATORS[type(node.op)](self._value(node.left, numbers, constants), self._value(node.right, numbers, constants))
+        name = self._name(node)
+        return numbers[name] if isinstance(name, Reference) else constants[name]
+
+    def _names(self, node: ast.expr) -> Iterator[Reference | str]:
+        if isinstance(node, ast.BinOp):
+            yield from self._names(node.left)
+            yield from self._names(node.right)
+        elif not isinstance(node, ast.Constant):
+            yield self._name(node)
+
+    def _name(self, node: ast.expr) -> Reference | str:
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.insert(0, node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or len(parts) > 2:
+            raise InputError(f"formula '{self.text}': '{ast.unparse(node)}' has no place in it", _REMEDY)
+        if not parts:
+            return node.id
+        profile = self.it if self.it and node.id == "it" else node.id
+        return Reference(profile, parts[0].replace("_", "-"), parts[1] if len(parts) == 2 else self.metric)
+
+    def _check(self, node: ast.expr) -> None:
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            self._check(node.left)
+            self._check(node.right)
+        elif isinstance(node, ast.Constant):
+            if isinstance(node.value, bool) or not isinstance(node.value, (int, float)):
+                raise InputError(f"formula '{self.text}': {node.value!r} is no number", _REMEDY)
+        else:
+            self._name(node)

@@ -1,0 +1,82 @@
+"""From samples to verdicts. Nothing here knows what was expected: bounds come from the study's data, values from the run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fscost.stats import Interval
+from fscost.study.measure import Measured, Numbers, published_value
+from fscost.study.model import Claim, Criterion, Published
+
+
+class Outcome(StrEnum):
+    """What the samples say about one criterion."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    OPEN = "open"
+    """The interval reaches over a bound, or there is none: one repetition decides nothing."""
+
+
+class Verdict(StrEnum):
+    """What the samples say about a claim."""
+
+    REPRODUCED = "reproduced"
+    PARTLY = "partly"
+    NOT_REPRODUCED = "not reproduced here"
+    CANNOT_BE_TOLD = "cannot be told"
+
+
+RULES = (
+    "A criterion holds when the whole 95 % interval of its value lies within the bounds, fails when the whole interval lies outside, and is open otherwise.",
+    "A claim is reproduced when all of its criteria hold, not reproduced here when all fail, partly when some hold and some fail; else it cannot be told.",
+)
+
+
+@dataclass(frozen=True)
+class JudgedCriterion:
+    """`published`: the same formula over the source's figures."""
+
+    criterion: Criterion
+    published: float | None
+    measured: Measured
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class JudgedClaim:
+    """A claim with what decided it."""
+
+    claim: Claim
+    verdict: Verdict
+    criteria: tuple[JudgedCriterion, ...]
+
+
+def judge(claim: Claim, numbers: Numbers, published: Published) -> JudgedClaim:
+    """The verdict on a claim."""
+    judged = []
+    for criterion in claim.criteria:
+        measured = numbers.measured(criterion.formula)
+        judged.append(JudgedCriterion(criterion, published_value(criterion.formula, published), measured, outcome(criterion, measured.interval)))
+    return JudgedClaim(claim, verdict([entry.outcome for entry in judged]), tuple(judged))
+
+
+def outcome(criterion: Criterion, interval: Interval | None) -> Outcome:
+    """Decided only when the whole interval is on one side."""
+    if interval is None or interval.low is None or interval.high is None:
+        return Outcome.OPEN
+    least = float("-inf") if criterion.at_least is None else criterion.at_least
+    most = float("inf") if criterion.at_most is None else criterion.at_most
+    if least <= interval.low and interval.high <= most:
+        return Outcome.HOLDS
+    return Outcome.FAILS if interval.high < least or interval.low > most else Outcome.OPEN
+
+
+def verdict(outcomes: Sequence[Outcome]) -> Verdict:
+    """Of all criteria together."""
+    found = set(outcomes)
+    if {Outcome.HOLDS, Outcome.FAILS} <= found:
+        return Verdict.PARTLY
+    if found == {Outcome.HOLDS}:
+        return Verdict.REPRODUCED
+    return Verdict.NOT_REPRODUCED if found == {Outcome.FAILS} else Verdict.CANNOT_BE_TOLD

@@ -1,0 +1,142 @@
+"""Studies, read from `published/NAME/study.toml` and `published/NAME/published.csv`, and checked: every name that a formula uses must be there."""
+
+import csv
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from importlib.resources.abc import Traversable
+from io import StringIO
+from typing import Any
+
+from fscost import profile
+from fscost.errors import InputError
+from fscost.study.formula import Formula, Reference
+from fscost.study.model import Claim, Comparison, Criterion, Line, Need, Published, Scale, Study, Table
+from fscost.workload.model import Step
+
+UNITS = {"B": 1.0, "MiB": float(1 << 20), "GiB": float(1 << 30), "s": 1.0}
+"""Of published values. MB of 2009's lifetime counter is 2^20 bytes (e2fsprogs, misc/dumpe2fs.c), and is written as MiB here."""
+_CSV_COLUMNS = ["profile", "phase", "metric", "value", "unit", "note"]
+
+
+def catalogue() -> list[Study]:
+    """Every study, by name."""
+    folder = resources.files("fscost.study") / "published"
+    return [_load(entry) for entry in sorted(folder.iterdir(), key=lambda entry: entry.name) if entry.is_dir()]
+
+
+def load(name: str) -> Study:
+    """The study of this name."""
+    found = {study.name: study for study in catalogue()}
+    if name not in found:
+        raise InputError(f"no study is called '{name}'", f"there are {', '.join(found)} (`fscost study list`)")
+    return found[name]
+
+
+def _load(folder: Traversable) -> Study:
+    return read(folder.name, (folder / "study.toml").read_text("utf-8"), (folder / "published.csv").read_text("utf-8"))
+
+
+def read(name: str, toml: str, published: str) -> Study:
+    """A study's two files; InputError names the file and what is wrong in it."""
+    try:
+        table = tomllib.loads(toml)
+        return _Reader(name, table).study(published)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{name}/study.toml: {error}") from None
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{name}/study.toml: {error} is missing, is of another kind, or is no field of a study") from None
+    except InputError as error:
+        raise InputError(f"{name}: {error.what}", error.remedy) from None
+
+
+class _Reader:
+    """One data file."""
+
+    def __init__(self, name: str, table: dict[str, Any]) -> None:
+        self._name = name
+        self._table = table
+        self._metric: str = table["metric"]
+        self._profiles = {short: profile.resolve(spelling) for short, spelling in table["profiles"].items()}
+
+    def study(self, published: str) -> Study:
+        table = self._table
+        workload = table["workload"]
+        study = Study(
+            name=self._name,
+            title=table["title"],
+            source=table["source"],
+            url=table["url"],
+            summary=table["summary"],
+            method=table["method"].strip(),
+            metric=self._metric,
+            profiles=self._profiles,
+            workload=workload["name"],
+            steps=tuple(Step(**{**step, "shell": step["shell"].strip()}) for step in workload.get("steps", ())),
+            probe_interval_ms=workload.get("probe_interval_ms"),
+            definitions={name: Formula.parse(text, self._metric) for name, text in table.get("definitions", {}).items()},
+            published=self._published(published),
+            scales={name: self._scale(name, scale) for name, scale in table["scales"].items()},
+            comparisons=tuple(self._comparison(entry) for entry in table.get("comparisons", ())),
+            tables=tuple(self._a_table(entry) for entry in table.get("tables", ())),
+            claims=tuple(self._claim(entry) for entry in table["claims"]),
+        )
+        for formula in _formulas(study):
+            self._check_profiles(f"'{formula.text}'", *(reference.profile for reference in formula.references))
+        return study
+
+    def _published(self, text: str) -> Published:
+        reader = csv.DictReader(StringIO(text))
+        if reader.fieldnames != _CSV_COLUMNS:
+            raise InputError(f"published.csv: its columns are not {', '.join(_CSV_COLUMNS)}")
+        values: dict[Reference, float] = {}
+        notes: dict[Reference, str] = {}
+        for row in reader:
+            reference = Reference(row["profile"], row["phase"], row["metric"])
+            self._check_profiles("published.csv", reference.profile)
+            if reference in values or row["unit"] not in UNITS:
+                raise InputError(f"published.csv: {reference.profile}.{reference.phase} comes twice, or its unit is none of {', '.join(UNITS)}")
+            values[reference] = float(row["value"]) * UNITS[row["unit"]]
+            if row["note"]:
+                notes[reference] = row["note"]
+        return Published(values, {name: float(value) for name, value in self._table.get("published_constants", {}).items()}, notes)
+
+    def _scale(self, name: str, entry: Mapping[str, Any]) -> Scale:
+        return Scale(**{"name": name, **entry, "needs": tuple(Need(**need) for need in entry.get("needs", ()))})
+
+    def _comparison(self, entry: Mapping[str, Any]) -> Comparison:
+        self._check_profiles(entry["title"], entry["with"], entry["without"])
+        return Comparison(entry["title"], entry["with"], entry["without"], entry["printed"])
+
+    def _a_table(self, entry: Mapping[str, Any]) -> Table:
+        columns = entry["columns"]
+        lines = [
+            Line(line["label"], line["unit"], {short: Formula.parse(line["value"], self._metric, short) for short in columns})
+            for line in entry["lines"]
+        ]
+        return Table(entry["title"], columns, tuple(entry.get("published", ())), tuple(lines))
+
+    def _claim(self, entry: Mapping[str, Any]) -> Claim:
+        criteria = tuple(self._criterion(criterion) for criterion in entry["criteria"])
+        return Claim(entry["text"], entry["rule"], criteria, " ".join(entry.get("explanation", "").split()))
+
+    def _criterion(self, entry: Mapping[str, Any]) -> Criterion:
+        criterion = Criterion(
+            **{key: value for key, value in entry.items() if key != "value"}, formula=Formula.parse(entry["value"], self._metric)
+        )
+        if criterion.at_least is None and criterion.at_most is None:
+            raise InputError(f"criterion '{criterion.label}' has no bound", "give at_least, at_most or both")
+        return criterion
+
+    def _check_profiles(self, where: str, *shorts: str) -> None:
+        for short in shorts:
+            if short not in self._profiles:
+                raise InputError(f"{where}: no profile is called '{short}'", f"there are {', '.join(self._profiles)}")
+
+
+def _formulas(study: Study) -> Iterator[Formula]:
+    for table in study.tables:
+        for line in table.lines:
+            yield from line.cells.values()
+    for claim in study.claims:
+        yield from (criterion.formula for criterion in claim.criteria)

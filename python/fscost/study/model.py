@@ -1,0 +1,117 @@
+"""What a study is: a published experiment, how it is run here, and the rules by which its claims are judged. All of it is data (`published/`)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fscost.profile.model import Profile
+from fscost.study.formula import Formula, Reference
+from fscost.workload.model import Step
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something of the host that a scale needs: a program's name, or a pattern of a file's path; and the package that brings it."""
+
+    package: str
+    tool: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large the experiment is, and when it ends."""
+
+    name: str
+    summary: str
+    factor: float = 1.0
+    source: str = ""
+    """A pattern of paths; the last in order is the workload's source. Empty: the workload makes its own."""
+    options: Mapping[str, str | int] = field(default_factory=dict)
+    needs: tuple[Need, ...] = ()
+    min_repetitions: int = 3
+    max_repetitions: int = 5
+    max_minutes: float = 15.0
+    disk_mib: int = 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The same phases with and without something. `printed`: the change as the source prints it, by phase."""
+
+    title: str
+    with_: str
+    without: str
+    printed: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a table: one formula for each of its columns."""
+
+    label: str
+    unit: str
+    cells: Mapping[str, Formula]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers side by side. `columns`: short name of a profile → what stands above it; `published`: those whose published figures are shown too."""
+
+    title: str
+    columns: Mapping[str, str]
+    published: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """It holds when the formula's value lies within the bounds, the ends included; None is no bound."""
+
+    label: str
+    formula: Formula
+    unit: str = "ratio"
+    at_least: float | None = None
+    at_most: float | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the source says, and the rule that decides. `explanation` is prose of ours; no verdict depends on it."""
+
+    text: str
+    rule: str
+    criteria: tuple[Criterion, ...]
+    explanation: str = ""
+
+
+@dataclass(frozen=True)
+class Published:
+    """The source's own figures. `notes`: what is derived, and from what."""
+
+    values: Mapping[Reference, float]
+    constants: Mapping[str, float]
+    notes: Mapping[Reference, str]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A published experiment. `profiles`: short name, as formulas use it → what is formatted and mounted."""
+
+    name: str
+    title: str
+    source: str
+    url: str
+    summary: str
+    method: str
+    metric: str
+    profiles: Mapping[str, Profile]
+    workload: str
+    steps: tuple[Step, ...]
+    probe_interval_ms: int | None
+    definitions: Mapping[str, Formula]
+    """Constants made of the workload's options."""
+    published: Published
+    scales: Mapping[str, Scale]
+    comparisons: tuple[Comparison, ...]
+    tables: tuple[Table, ...]
+    claims: tuple[Claim, ...]

@@ -1,0 +1,75 @@
+"""A finished run of a study, set beside what was published: numbers and verdicts, not yet text."""
+
+from dataclasses import dataclass
+
+from fscost.errors import InputError
+from fscost.results import RunResults
+from fscost.study.formula import Formula
+from fscost.study.judge import JudgedClaim, judge
+from fscost.study.measure import Measured, Numbers, published_value
+from fscost.study.model import Comparison, Line, Study, Table
+
+
+@dataclass(frozen=True)
+class Change:
+    """One phase with and without something. `of_with` is (with − without) ÷ with, `of_without` is (with − without) ÷ without."""
+
+    phase: str
+    printed: str
+    published: tuple[float | None, float | None, float | None, float | None]
+    measured: tuple[Measured, Measured, Measured, Measured]
+
+
+@dataclass(frozen=True)
+class ReportedLine:
+    """A line of a table: by short name of a profile, what was published and what was measured."""
+
+    line: Line
+    published: dict[str, float | None]
+    measured: dict[str, Measured]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a reader is shown of a study's run."""
+
+    study: Study
+    results: RunResults
+    comparisons: tuple[tuple[Comparison, tuple[Change, ...]], ...]
+    tables: tuple[tuple[Table, tuple[ReportedLine, ...]], ...]
+    claims: tuple[JudgedClaim, ...]
+
+
+def report(study: Study, results: RunResults) -> Report:
+    """A pure function of the run's samples: the same run, the same report."""
+    if results.manifest.request.get("study") != study.name:
+        raise InputError(f"{results.folder} is no run of the study {study.name}", "name a folder that `fscost study run` made")
+    numbers = Numbers.of(study, results)
+    return Report(
+        study,
+        results,
+        tuple((entry, tuple(_change(study, numbers, entry, phase) for phase in entry.printed)) for entry in study.comparisons),
+        tuple((table, tuple(_line(study, numbers, line) for line in table.lines)) for table in study.tables),
+        tuple(judge(claim, numbers, study.published) for claim in study.claims),
+    )
+
+
+def _change(study: Study, numbers: Numbers, entry: Comparison, phase: str) -> Change:
+    with_, without = (f"{short}.{phase.replace('-', '_')}" for short in (entry.with_, entry.without))
+    texts = (with_, without, f"({with_} - {without}) / {with_}", f"({with_} - {without}) / {without}")
+    a, b, c, d = (Formula.parse(text, study.metric) for text in texts)
+    published = study.published
+    return Change(
+        phase,
+        entry.printed[phase],
+        (published_value(a, published), published_value(b, published), published_value(c, published), published_value(d, published)),
+        (numbers.measured(a), numbers.measured(b), numbers.measured(c), numbers.measured(d)),
+    )
+
+
+def _line(study: Study, numbers: Numbers, line: Line) -> ReportedLine:
+    return ReportedLine(
+        line,
+        {short: published_value(formula, study.published) for short, formula in line.cells.items()},
+        {short: numbers.measured(formula) for short, formula in line.cells.items()},
+    )
