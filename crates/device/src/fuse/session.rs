@@ -75,7 +75,8 @@ impl Session {
             Err(Errno::AGAIN) => return Ok(Step::Idle),
             // ENOENT: the request was interrupted before it was read.
             Err(Errno::INTR | Errno::NOENT) => return Ok(Step::Served),
-            Err(Errno::NODEV) => return Ok(Step::Ended),
+            // ECONNABORTED: it went while the kernel was handing over a last request (`fuse_dev_do_read`, fs/fuse/dev.c).
+            Err(Errno::NODEV | Errno::CONNABORTED) => return Ok(Step::Ended),
             Err(errno) => return Err(errno),
         };
         let submit_ns = store.clock().now_ns();
