@@ -5,6 +5,8 @@ import re
 import shlex
 import shutil
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -33,11 +35,14 @@ mount -t {type} -o {options} {device} "$FOLDER/mnt"
 """
 
 
-def format_and_mount(profile: Profile, folder: Path, check: str = "", seed: int = 1) -> subprocess.CompletedProcess[str]:
+def format_and_mount(profile: Profile, folder: Path, check: str = "", seed: int = 1, decoys: int = 0) -> subprocess.CompletedProcess[str]:
     """Do by hand what a lab does, with plain loop devices."""
     plan = plan_format(profile, disk_size_bytes=DISK_BYTES, seed=seed)
 
     attach = []
+    for i in range(decoys):  # taken loop devices, so that the disks get others than the time before
+        (folder / f"decoy{i}").write_bytes(bytes(1 << 20))
+        attach.append(f'LOOPS="$LOOPS $(losetup -f --show "$FOLDER/decoy{i}")"')
     for disk in profile.disks:
         image = folder / f"{disk.name}.img"
         with image.open("wb") as file:
@@ -91,11 +96,33 @@ def test_formats_and_mounts_or_is_refused(profile: Profile, tmp_path: Path) -> N
 @pytest.mark.parametrize("text", ["btrfs", "btrfs-raid1", "xfs", "ext4-external-journal"])
 def test_the_same_profile_and_seed_again(text: str, tmp_path: Path) -> None:
     """UUIDs come from the seed: the kernel must not take the second file system for the first (btrfs remembers devices)."""
-    for round_ in range(2):
+    for round_ in range(3):
         folder = tmp_path / str(round_)
         folder.mkdir()
-        done = format_and_mount(resolve(text), folder, 'for i in 1 2 3; do echo > "$FOLDER/mnt/$i"; sync -f "$FOLDER/mnt"; done')
+        done = format_and_mount(
+            resolve(text), folder, decoys=round_, check='for i in 1 2 3; do echo > "$FOLDER/mnt/$i"; sync -f "$FOLDER/mnt"; done'
+        )
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("text", ["btrfs", "xfs", "ext4"])
+def test_the_same_profile_and_seed_twice_at_a_time(text: str, tmp_path: Path) -> None:
+    """Another run, or another lab, may have the same profile and seed mounted just now."""
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+
+    def hold() -> None:
+        check = 'touch "$FOLDER/held"; while [ ! -e "$FOLDER/release" ]; do sleep 0.05; done'
+        assert format_and_mount(resolve(text), tmp_path / "first", check).returncode == 0
+
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(hold)
+        while not (tmp_path / "first/held").exists() and not first.done():
+            time.sleep(0.05)
+        second = format_and_mount(resolve(text), tmp_path / "second")
+        (tmp_path / "first/release").touch()
+        first.result()
+    assert second.returncode == 0, second.stderr
 
 
 def test_xfs_takes_4096_byte_sectors(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_features_of_base_and_extension_are_one_list() -> None:
 
 def test_reproducible_from_the_seed() -> None:
     assert plan("ext4") == plan("ext4")
-    for text in ("ext4", "xfs", "btrfs", "ext4-external-journal", "xfs-external-log"):
+    for text in ("ext4", "ext2", "ext4-external-journal"):
         assert plan(text, seed=1).mkfs != plan(text, seed=2).mkfs
 
 
@@ -55,7 +55,6 @@ def test_directories_hash_alike_in_all_profiles_of_a_repetition() -> None:
         return next(option for option in value(plan(text).mkfs[0], "-E").split(",") if option.startswith("hash_seed="))
 
     assert hash_seed("ext4") == hash_seed("ext4 -o noatime") == hash_seed("ext3")
-    assert value(plan("ext4").mkfs[0], "-U") != value(plan("ext4 -o noatime").mkfs[0], "-U")
 
 
 @pytest.mark.parametrize("text", ["ext4 -U random", "btrfs -U 1b4e28ba-2fa1-11d2-883f-0016d3cca427"])
@@ -63,9 +62,10 @@ def test_the_users_uuid_wins(text: str) -> None:
     assert value(plan(text).mkfs[0], "-U") == text.split()[-1]
 
 
-def test_the_users_uuid_wins_in_xfs_and_long() -> None:
-    assert str(plan("xfs -m crc=1,uuid=1b4e28ba-2fa1-11d2-883f-0016d3cca427").mkfs).count("uuid=") == 1
-    assert "-U" not in plan("btrfs --uuid 1b4e28ba-2fa1-11d2-883f-0016d3cca427").mkfs[0]
+def test_btrfs_and_xfs_keep_their_random_uuids() -> None:
+    """The kernel would refuse the same one again: test_mounts.py, test_the_same_profile_and_seed_again and …_twice_at_a_time."""
+    assert "-U" not in plan("btrfs").mkfs[0]
+    assert "uuid" not in repr(plan("xfs").mkfs)
 
 
 def test_external_journal_first_with_the_same_block_size() -> None:

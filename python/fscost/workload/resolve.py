@@ -23,7 +23,7 @@ _ENV = (("LC_ALL", "C"), ("TZ", "UTC"))
 def from_builtin(builtin: Builtin, scale: float | None, seed: int, source: Path | None, given: Mapping[str, Value]) -> Workload:
     """The built-in workload at this scale with these options."""
     scale = 1.0 if scale is None else scale
-    if not math.isfinite(scale) or not 0 < scale <= _LARGEST_SCALE:
+    if not 0 < scale <= _LARGEST_SCALE:
         raise InputError(f"--scale {scale:g}: not a number above 0", "1 is small, a few seconds; 0.1 a tenth of that, 10 ten times")
     values = read_options(builtin.name, builtin.options, given, scale)
     recipe = _recipe(builtin, values, source)

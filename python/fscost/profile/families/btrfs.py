@@ -1,7 +1,7 @@
 """btrfs: mkfs.btrfs."""
 
-from fscost.profile.families.common import MIB, join_options, require_size, seeded_uuid, tools_of
-from fscost.profile.flags import Flag, Grammar, suboptions, values_of, words_of
+from fscost.profile.families.common import MIB, join_options, require_size, tools_of
+from fscost.profile.flags import Flag, Grammar, suboptions, words_of
 from fscost.profile.model import FormatPlan, Profile
 
 TYPES: tuple[str, ...] = ("btrfs",)
@@ -26,12 +26,15 @@ def grammar(type_: str) -> Grammar:
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs over all disks of the profile."""
+    """One mkfs over all disks of the profile.
+
+    The UUID stays random, other than in the sibling families. The kernel remembers the devices of a btrfs after its unmount (of several disks always,
+    of one when udev scans it); a second file system with that UUID on other loop devices is then taken for more members of the
+    first, and its mount fails with EEXIST (fs/btrfs/volumes.c, device_list_add()). Met on 6.18; nothing else depends on the UUID.
+    """
     if not any(flag in ("-m", "--metadata", "-M", "--mixed") for flag, _ in flags):
         require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.btrfs needs that for metadata in two copies")
     ours: list[Flag] = [("-f", ""), ("-q", "")]
-    if not values_of(flags, "-U", "--uuid"):
-        ours.append(("-U", seeded_uuid(seed, profile.name, "file system")))
     disks = tuple(f"{{disk.{disk.name}}}" for disk in profile.disks)
     commands = (("mkfs.btrfs", *words_of(ours), *words_of(flags), *disks), *profile.after_mkfs)
     inspect = (("superblock", ("btrfs", "inspect-internal", "dump-super", "{disk.main}")),)

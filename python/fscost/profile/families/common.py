@@ -9,12 +9,9 @@ from fscost.profile.model import Profile
 MIB = 1 << 20
 
 
-def seeded_uuid(seed: int, *purpose: str) -> str:
-    """A UUID that depends on nothing but these, so that two formattings differ in no random byte.
-
-    A file system's own takes the profile's name too: btrfs and xfs refuse one whose UUID is that of another that the kernel still knows.
-    """
-    digest = hashlib.sha256("/".join(("fscost", str(seed), *purpose)).encode()).digest()
+def seeded_uuid(seed: int, purpose: str) -> str:
+    """A UUID that depends on nothing but these."""
+    digest = hashlib.sha256(f"fscost/{seed}/{purpose}".encode()).digest()
     return str(uuid.UUID(bytes=digest[:16], version=4))
 
 

@@ -53,7 +53,7 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
 def _mkfs(profile: Profile, flags: list[Flag], external_journal: bool, seed: int) -> tuple[str, ...]:
     ours: list[Flag] = [("-F", ""), ("-q", "")]
     if not values_of(flags, "-U"):
-        ours.append(("-U", seeded_uuid(seed, profile.name, "file system")))
+        ours.append(("-U", seeded_uuid(seed, "file system")))
     if external_journal and not values_of(flags, "-b"):
         ours.append(("-b", _block_bytes(flags)))
     # Of several -E or -O mke2fs heeds the last alone (PRS(): `extended_opts = optarg`), so each becomes one list; of a key given
@@ -69,7 +69,7 @@ def _mkfs(profile: Profile, flags: list[Flag], external_journal: bool, seed: int
 
 def _mkfs_journal(profile: Profile, flags: list[Flag], journal: str, seed: int) -> tuple[str, ...]:
     # The journal's block size must be the file system's (mke2fs(8), -J device).
-    uuid = seeded_uuid(seed, profile.name, "journal")
+    uuid = seeded_uuid(seed, "journal")
     return ("mke2fs", "-F", "-q", "-O", "journal_dev", "-b", _block_bytes(flags), "-U", uuid, journal)
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from fscost.profile.families.common import MIB, join_options, require_size, seeded_uuid, tools_of
+from fscost.profile.families.common import MIB, join_options, require_size, tools_of
 from fscost.profile.flags import Flag, Grammar, has_suboption, suboptions, values_of, words_of
 from fscost.profile.model import FormatPlan, Profile
 
@@ -30,12 +30,13 @@ def grammar(type_: str) -> Grammar:
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs; the mount repeats an external log, which xfs does not remember (admin-guide/xfs.rst, logdev)."""
+    """One mkfs; the mount repeats an external log, which xfs does not remember (admin-guide/xfs.rst, logdev).
+
+    The UUID stays random: xfs refuses to mount a second file system with that of a mounted one, as another run may have (fs/xfs/xfs_mount.c,
+    xfs_uuid_mount()), and nothing that is measured depends on it.
+    """
     require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.xfs(8)")
-    ours: list[Flag] = [("-f", ""), ("-q", "")]
-    if not has_suboption(flags, "-m", "uuid"):
-        ours.append(("-m", f"uuid={seeded_uuid(seed, profile.name, 'file system')}"))
-    ours += _sector_flags(profile, flags)
+    ours: list[Flag] = [("-f", ""), ("-q", ""), *_sector_flags(profile, flags)]
     commands = (("mkfs.xfs", *words_of(ours), *words_of(flags), "{disk.main}"), *profile.after_mkfs)
     inspect = (("superblock", ("xfs_db", "-r", "-c", "sb 0", "-c", "p", "{disk.main}")),)
     return FormatPlan(

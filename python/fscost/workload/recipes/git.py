@@ -47,7 +47,7 @@ def new_repository(folder: Path) -> Iterator[Importer]:
     repo = folder / "repo"
     run_git(folder, "init", "-q", "--bare", "--template=", "--initial-branch=main", str(repo))
     # unpackLimit: without it, fewer than a hundred objects would become loose files.
-    command = ["git", "-C", str(repo), "-c", "fastimport.unpackLimit=0", "-c", "pack.threads=1", "fast-import", "--quiet"]
+    command = ["git", "-C", str(repo), "-c", "fastimport.unpackLimit=0", "fast-import", "--quiet"]
     with (folder / "fast-import.log").open("w+b") as log:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment(folder))
         assert process.stdin is not None
