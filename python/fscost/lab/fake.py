@@ -68,6 +68,7 @@ class FakeLab:
     def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
         """Numbers that depend on the profile and the cell's seed alone."""
         self.ran.append(cell.id)
+        assert not any(options.cell_dir.iterdir()), "a cell begins in an empty folder"
         output = options.cell_dir / "output.log"
         output.write_text(f"=== {cell.id}\n")
         recording = options.cell_dir / "recording.fsc"
@@ -79,7 +80,8 @@ class FakeLab:
             raise self.stop_at[cell.order]
         failure = self.fail.get(cell.profile.name) or self.fail.get(cell.id)
         if failure is not None:
-            return CellResult(cell, "failed", failure[1], output=output, recording=recording, kind=failure[0])
+            first = self._samples(cell)[:3]
+            return CellResult(cell, "failed", failure[1], samples=first, output=output, recording=recording, kind=failure[0])
         if not options.keep_recording:
             recording.unlink()
         samples = self._samples(cell)
