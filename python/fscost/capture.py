@@ -39,6 +39,11 @@ class KernelInterval:
     disks: Mapping[str, Mapping[str, int]]
 
 
+def require_native() -> None:
+    """Raise HostError when recordings cannot be read here: better before the first cell than after it."""
+    _native()
+
+
 def info(recording: Path) -> dict[str, Any]:
     """Disks, marks and totals of a recording."""
     with _errors(recording):

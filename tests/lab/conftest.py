@@ -52,6 +52,7 @@ class FakeNative:
 
     intervals: list[dict[str, Any]] = field(default_factory=list)
     error: str = ""
+    pack_error: str = ""
 
     def module(self) -> SimpleNamespace:
         fake = self
@@ -66,6 +67,11 @@ class FakeNative:
 
             def intervals(self) -> list[dict[str, Any]]:
                 return fake.intervals
+
+            def pack(self, path: str, level: int) -> int:
+                if fake.pack_error:
+                    raise RecordingError(fake.pack_error)
+                return Path(path).write_bytes(b"packed")
 
             def requests(self) -> Iterator[dict[str, Any]]:
                 wide, narrow = struct.pack("<2Q", 0, 4096), struct.pack("<2H", 0, 0)

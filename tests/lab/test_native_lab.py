@@ -67,6 +67,25 @@ def test_a_recording_stays_only_when_asked_and_its_table_always(stage: Any, keep
     assert (stage.options.cell_dir / "requests.parquet").exists()
 
 
+def test_a_recording_that_stays_is_packed(stage: Any) -> None:
+    stage.say(stage.good_events())
+    stage.record()
+    stage.options = dataclasses.replace(stage.options, keep_recording=True)
+    stage.run()
+    assert stage.recording.read_bytes() == b"packed"
+
+
+def test_a_recording_that_cannot_be_packed_stays_as_it_is(stage: Any) -> None:
+    stage.say(stage.good_events())
+    stage.record()
+    stage.native.pack_error = "no room"
+    stage.options = dataclasses.replace(stage.options, keep_recording=True)
+    result = stage.run()
+    assert result.status == "done"
+    assert "no room" in result.facts["recording_not_packed"]
+    assert [path.name for path in stage.options.cell_dir.glob("recording*")] == ["recording.fscost"]
+
+
 @pytest.mark.parametrize("stage", [("main", "journal")], indirect=True)
 def test_several_disks_have_rows_of_their_own_beside_their_sum(stage: Any) -> None:
     stage.say(stage.good_events())

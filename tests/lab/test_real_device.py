@@ -1,6 +1,7 @@
 """A real block device is refused for each reason there is. A loop device stands in for it."""
 
 import ctypes
+import errno
 import fcntl
 import os
 import re
@@ -114,7 +115,15 @@ def partitioned(device: Path) -> Iterator[Path]:
     while not partition.exists() and time.monotonic() < until:
         time.sleep(0.05)
     yield partition
-    blkpg(device, BLKPG_DEL_PARTITION)
+    until = time.monotonic() + 5
+    while True:
+        try:
+            blkpg(device, BLKPG_DEL_PARTITION)
+            break
+        except OSError as error:  # an unmount lets go of its device a moment later
+            if error.errno != errno.EBUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.05)
 
 
 def test_partitions_are_refused_unless_forced(device: Path, partitioned: Path) -> None:

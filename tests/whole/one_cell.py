@@ -17,6 +17,8 @@ def main() -> None:
     steps = (Step("first", SHELL, settle="remount"), Step("second", f"rm -f f*; {SHELL}"))
     cell = Cell(profile.resolve(spelled), Workload("mine", steps, disk_bytes=1 << 20), repetition=0, seed=1, order=0)
     result = NativeLab(find_binaries()).run(cell, LabOptions(Path(out), disk_size_bytes=320 << 20), lambda step: print(step, flush=True))
+    if result.status != "done" and result.output is not None:
+        print(result.output.read_text())
     print(result.status, result.kind, result.because, flush=True)
 
 

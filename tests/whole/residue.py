@@ -45,13 +45,18 @@ def family(root: int) -> list[Process]:
 
 
 def loop_devices() -> set[str]:
-    """Attached ones. The number that the kernel gives to each attaching tells them apart."""
+    """Attached ones that may be ours: a file in the root of a mount that is in no namespace shows as `/NAME`.
+
+    The number that the kernel gives to each attaching tells them apart.
+    """
     found = set()
     for file in Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):
             name = file.parts[3]
             number = Path(f"/sys/block/{name}/diskseq").read_text().strip()
-            found.add(f"{name} #{number} on {file.read_text().strip()}")
+            shown = file.read_text().strip()
+            if shown.count("/") == 1:
+                found.add(f"{name} #{number} on {shown}")
     return found
 
 

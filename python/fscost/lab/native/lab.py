@@ -41,6 +41,7 @@ class NativeLab:
     def check(self) -> None:
         """Raise HostError when no cell at all can run here."""
         host.require()
+        capture.require_native()
 
     def why_not(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
         """None when the cell can run here; else what is missing and what would enable it."""
@@ -69,7 +70,11 @@ class NativeLab:
         keep = False
         try:
             result = self._run(cell, built, paths, on_step)
-            keep = result.kind in _KEEP_RECORDING or (options.keep_recording and result.status == "done")
+            keep = result.kind in _KEEP_RECORDING
+            if options.keep_recording and result.status == "done":
+                keep = True
+                if self._device is None:
+                    _pack(paths.recording, result.facts)
         finally:
             # Ctrl-C included: a partial recording is of no use to anybody, and may be large.
             if not keep:
@@ -154,6 +159,14 @@ def _prove(paths: plan.Paths, story: Story) -> tuple[str, str] | None:
         kind = "host-disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "recording"
         return kind, f"{paths.cell_dir}: {error.strerror}; free some space there, or choose another folder with --out"
     return None
+
+
+def _pack(recording: Path, facts: dict[str, Any]) -> None:
+    """Compress a recording that stays; not while recording, when it would take the CPU from the workload. Unpacked it is as good."""
+    try:
+        capture.pack(recording)
+    except (FscostError, OSError) as error:
+        facts["recording_not_packed"] = str(error)
 
 
 def _because(failed: Failed) -> str:
