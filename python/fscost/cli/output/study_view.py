@@ -10,7 +10,7 @@ from fscost.study import RULES, Change, JudgedClaim, JudgedCriterion, Measured, 
 
 _MIB = 1 << 20
 _FORMATS: Mapping[str, Callable[[float], str]] = {
-    "ratio": lambda value: f"{value:.2f}",
+    "ratio": lambda value: f"{value:.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}",
     "percent": lambda value: f"{value * 100:.1f} %",
     "bytes": human_bytes,
     "s": human_seconds,

@@ -1,0 +1,95 @@
+"""`fscost study` as a person runs it: in the fake lab, and once for real."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Fscost = Callable[..., "subprocess.CompletedProcess[str]"]
+PROGRAM = (sys.executable, "-c", "import sys; sys.argv[0] = 'fscost'; from fscost.cli import main; main()")
+SMALL = ("--set", "files=4", "--max-repetitions", "2", "--min-repetitions", "2")
+
+
+@pytest.fixture
+def fscost(tmp_path: Path) -> Fscost:
+    def run(*arguments: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
+        found = subprocess.run(
+            [*PROGRAM, "study", *arguments], cwd=tmp_path, env={**os.environ, "COLUMNS": "100"}, capture_output=True, text=True, timeout=600
+        )
+        assert "Traceback" not in found.stderr, found.stderr
+        assert found.returncode == status, found.stderr
+        return found
+
+    return run
+
+
+def test_the_list_has_a_line_for_each_study_and_scale(fscost: Fscost) -> None:
+    assert [line.split()[:2] for line in fscost("list").stdout.splitlines() if line.startswith("  ")] == [
+        ["--scale", "small"],
+        ["--scale", "full"],
+    ] * 2
+
+
+def test_a_run_leaves_its_report_in_an_ordinary_run_folder(fscost: Fscost, tmp_path: Path) -> None:
+    found = fscost("run", "journal-tax", "--lab", "fake", "--out", "run", "--json", "--markdown", "mine.md", *SMALL)
+    value = json.loads(found.stdout)
+    assert value["study"] == "journal-tax"
+    assert json.loads((tmp_path / "run/study.json").read_text()) == value
+    assert (tmp_path / "run/study.md").read_text() == (tmp_path / "mine.md").read_text()
+    assert {"manifest.json", "samples.parquet"} <= {entry.name for entry in (tmp_path / "run").iterdir()}
+    again = fscost("show", "run", "--json")
+    assert json.loads(again.stdout) == value
+
+
+def test_a_resumed_run_goes_on_as_it_began(fscost: Fscost, tmp_path: Path) -> None:
+    fscost("run", "snapshot-atime", "--lab", "fake", "--out", "run", "--seed", "9", *SMALL)
+    fscost("run", "snapshot-atime", "--lab", "fake", "--resume", "run", "--min-repetitions", "3", "--max-repetitions", "3")
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text())
+    assert [cell["repetition"] for cell in manifest["cells"]] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert manifest["seed"] == 9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "journal"), "no study is called 'journal'"),
+        (("run", "journal-tax", "--scale", "huge"), "--scale small or full"),
+        (("run", "journal-tax", "--set", "speed=4"), "no option 'speed'"),
+        (("run", "journal-tax", "--resume", "nowhere"), "nowhere holds no run"),
+        (("run", "journal-tax", "--min-repetitions", "0"), "--min-repetitions"),
+        (("show", "nowhere"), "nowhere holds no run"),
+    ],
+)
+def test_what_cannot_be_done_is_one_clear_error(fscost: Fscost, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    found = fscost(*arguments, *(("--lab", "fake") if arguments[0] == "run" else ()), status=2)
+    assert message in found.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_of_another_study_is_not_resumed(fscost: Fscost) -> None:
+    fscost("run", "snapshot-atime", "--lab", "fake", "--out", "run", *SMALL)
+    assert "is no run of the study journal-tax" in fscost("run", "journal-tax", "--lab", "fake", "--resume", "run", status=2).stderr
+    assert "--seed would change it" in fscost("run", "snapshot-atime", "--lab", "fake", "--resume", "run", "--seed", "1", status=2).stderr
+
+
+def test_a_dry_run_prints_every_command_and_runs_none(fscost: Fscost, tmp_path: Path) -> None:
+    text = fscost("run", "journal-tax", "--lab", "fake", "--dry-run").stdout
+    assert text.count("# ") >= 9
+    assert "make clean" in text
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_snapshots_are_really_unshared(fscost: Fscost) -> None:
+    """The smallest real run: directories' access times alone make metadata grow, and noatime stops it."""
+    found = fscost(
+        "run", "snapshot-atime", "--set", "files=600", "--set", "snapshots=6", "--min-repetitions", "2", "--max-repetitions", "2", "--json"
+    )
+    claims = {claim["claim"]: claim for claim in json.loads(found.stdout)["claims"]}
+    assert claims["Reading a snapshotted btrfs with atime on unshares its metadata"]["verdict"] == "reproduced"
+    assert claims["noatime removes it"]["verdict"] == "reproduced"

@@ -1,0 +1,115 @@
+"""The studies' own data: whole, packaged, and refused with the file's name when it is wrong."""
+
+import csv
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from fscost import study
+from fscost.errors import HostError, InputError
+from fscost.study.formula import Reference
+from fscost.study.load import read
+from fscost.study.model import Need
+from fscost.study.spec import missing
+
+FOLDER = resources.files("fscost.study") / "published"
+TOML = (FOLDER / "journal-tax" / "study.toml").read_text("utf-8")
+CSV = (FOLDER / "journal-tax" / "published.csv").read_text("utf-8")
+MIB = 1 << 20
+
+
+def test_there_are_two() -> None:
+    assert [found.name for found in study.catalogue()] == ["journal-tax", "snapshot-atime"]
+
+
+@pytest.mark.parametrize("name", ["journal-tax", "snapshot-atime"])
+def test_each_says_where_its_figures_are_from_and_has_a_small_and_a_full_scale(name: str) -> None:
+    found = study.load(name)
+    assert found.url.startswith("https://")
+    assert set(found.scales) == {"small", "full"}
+    assert len(list(csv.DictReader((FOLDER / name / "published.csv").read_text("utf-8").splitlines()))) == len(found.published.values)
+
+
+def test_all_four_blocks_of_the_source_are_there() -> None:
+    found = study.load("journal-tax")
+    assert len(found.published.values) == 24
+    assert found.published.values[Reference("strict", "clean", "device_write_bytes")] == 14.6 * MIB
+    assert [(found.profiles[entry.with_].name, found.profiles[entry.without].name) for entry in found.comparisons] == [
+        ("ext4-strictatime", "ext4-nojournal-strictatime"),
+        ("ext4-noatime", "ext4-nojournal-noatime"),
+        ("ext4-relatime", "ext4-nojournal-relatime"),
+        ("ext3-strictatime", "ext2-strictatime"),
+    ]
+
+
+def test_the_steps_come_in_the_published_order_on_one_file_system(tmp_path: Path) -> None:
+    found = study.load("journal-tax")
+    spec = study.plan(found, study.scale_of(found, "small"), tmp_path / "run")
+    assert [step.name for step in spec.workload.steps] == ["clone", "make", "clean", "read", "read-again"]
+    assert len(spec.profiles) == 9
+    found = study.load("snapshot-atime")
+    spec = study.plan(found, study.scale_of(found, "small"), tmp_path / "run")
+    assert [(step.name, step.measured) for step in spec.workload.steps] == [("unpack", False), ("find", True), ("read", True)]
+    assert spec.probe_interval_ms is not None
+
+
+def test_no_verdict_is_in_the_data() -> None:
+    for name in ("journal-tax", "snapshot-atime"):
+        text = (FOLDER / name / "study.toml").read_text("utf-8").lower()
+        for word in ("reproduced", "verdict =", "measured ="):
+            assert word not in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('metric = "device_write_bytes"', "", "'metric' is missing"),
+        ('strict = "ext4-strictatime"', 'strict = "ext5"', "ext5"),
+        ("strict.clean / strict_nj.clean", "strikt.clean / strict_nj.clean", "no profile is called 'strikt'"),
+        ("strict.clean / strict_nj.clean", "strict.clean ** 2", "formula"),
+        ('with = "ext3"', 'with = "ext9"', "no profile is called 'ext9'"),
+        (", at_least = 0.5 }", " }", "has no bound"),
+        ("factor = 4", "faktor = 4", "faktor"),
+        ("[profiles]", "[profiles", "study.toml"),
+    ],
+)
+def test_a_wrong_study_names_its_file_and_what_is_wrong(old: str, new: str, message: str) -> None:
+    assert old in TOML
+    with pytest.raises(InputError, match="mine") as error:
+        read("mine", TOML.replace(old, new, 1), CSV)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("profile,phase", "profil,phase", "columns"),
+        ("strict,clone", "nobody,clone", "nobody"),
+        ("strict_nj,clone", "strict,clone", "comes twice"),
+        ("367.7,MiB", "367.7,MB", "unit"),
+    ],
+)
+def test_a_wrong_table_of_published_figures_is_refused(old: str, new: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read("mine", TOML, CSV.replace(old, new, 1))
+
+
+def test_an_unknown_study_and_scale_name_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="journal-tax, snapshot-atime"):
+        study.load("journal")
+    with pytest.raises(InputError, match="small or full"):
+        study.scale_of(study.load("journal-tax"), "huge")
+
+
+def test_what_the_host_lacks_is_named_with_the_package_that_brings_it(tmp_path: Path) -> None:
+    here, gone = Need("b", path=f"{tmp_path}/*.here"), Need("c", path=f"{tmp_path}/*.gone")
+    (tmp_path / "x.here").touch()
+    assert missing([Need("a", tool="sh"), Need("d", tool="no-such-tool"), here, gone]) == [Need("d", tool="no-such-tool"), gone]
+
+
+def test_the_full_scale_refuses_with_one_command_that_installs_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = study.load("journal-tax")
+    monkeypatch.setattr("fscost.study.spec.missing", list)
+    with pytest.raises(HostError, match="apt install linux-source bc flex bison libelf-dev libssl-dev"):
+        study.plan(found, study.scale_of(found, "full"), tmp_path)

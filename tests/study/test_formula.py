@@ -1,0 +1,47 @@
+"""Formulas: what they mean, and what is no formula."""
+
+import pytest
+
+from fscost.errors import InputError
+from fscost.study.formula import Formula, Reference
+
+
+def test_a_formula_is_arithmetic_over_references_and_constants() -> None:
+    formula = Formula.parse("(strict.read_again - plain.make.wall_s) / (files * 2) + 0.5", "device_write_bytes")
+    a, b = Reference("strict", "read-again", "device_write_bytes"), Reference("plain", "make", "wall_s")
+    assert formula.references == {a, b}
+    assert formula.constants == {"files"}
+    assert formula.value({a: 30.0, b: 10.0}, {"files": 5.0}) == 2.5
+
+
+def test_it_is_the_profile_of_the_column() -> None:
+    assert Formula.parse("it.make / strict.make", "m", "plain").references == {Reference("plain", "make", "m"), Reference("strict", "make", "m")}
+
+
+def test_a_zero_divisor_is_said_not_hidden() -> None:
+    formula = Formula.parse("a.x / a.y", "m")
+    with pytest.raises(ZeroDivisionError):
+        formula.value({Reference("a", "x", "m"): 1.0, Reference("a", "y", "m"): 0.0}, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a.b +",
+        "a.b ** 2",
+        "a.b.c.d",
+        "__import__('os')",
+        "a['b']",
+        "'a'",
+        "True",
+        "a.b if a.b else 1",
+        "f(a.b)",
+        "-a.b",
+        "a.b // 2",
+        "a.b; a.c",
+    ],
+)
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="formula"):
+        Formula.parse(text, "m")

@@ -1,0 +1,191 @@
+"""Verdicts come from samples: change the samples, and the verdict changes."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from fscost import study
+from fscost.errors import InputError
+from fscost.lab.fake import FakeLab
+from fscost.stats import Interval
+from fscost.study import Outcome, Report, Verdict
+from fscost.study.formula import Formula
+from fscost.study.judge import outcome, verdict
+from fscost.study.measure import published_value
+from fscost.study.model import Criterion
+
+Reported = Callable[..., Report]
+JOURNAL = ("strict_nj", "noatime_nj", "relatime_nj", "ext2")
+STUDIES = ["journal-tax", "snapshot-atime"]
+
+
+def verdicts(report: Report) -> dict[str, Verdict]:
+    return {judged.claim.text.split(":")[0]: judged.verdict for judged in report.claims}
+
+
+def the(report: Report, words: str) -> study.JudgedClaim:
+    [found] = [judged for judged in report.claims if words in judged.claim.text]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (1.5, 2.5, Outcome.HOLDS),
+        (1.6, 2.4, Outcome.HOLDS),
+        (1.49, 2.4, Outcome.OPEN),
+        (1.6, 2.51, Outcome.OPEN),
+        (1.0, 3.0, Outcome.OPEN),
+        (1.0, 1.49, Outcome.FAILS),
+        (2.51, 3.0, Outcome.FAILS),
+        (2.0, 2.0, Outcome.HOLDS),
+    ],
+)
+def test_the_whole_interval_decides(low: float, high: float, expected: Outcome) -> None:
+    criterion = Criterion("", Formula.parse("a.b", "m"), at_least=1.5, at_most=2.5)
+    assert outcome(criterion, Interval(3, (low + high) / 2, low, high)) is expected
+
+
+def test_one_repetition_and_none_decide_nothing() -> None:
+    criterion = Criterion("", Formula.parse("a.b", "m"), at_least=1.5)
+    assert outcome(criterion, Interval(1, 100.0, None, None)) is Outcome.OPEN
+    assert outcome(criterion, None) is Outcome.OPEN
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        ("hh", Verdict.REPRODUCED),
+        ("ff", Verdict.NOT_REPRODUCED),
+        ("hf", Verdict.PARTLY),
+        ("hfo", Verdict.PARTLY),
+        ("ho", Verdict.CANNOT_BE_TOLD),
+        ("fo", Verdict.CANNOT_BE_TOLD),
+        ("oo", Verdict.CANNOT_BE_TOLD),
+        ("", Verdict.CANNOT_BE_TOLD),
+    ],
+)
+def test_a_claim_is_what_its_criteria_are_together(outcomes: str, expected: Verdict) -> None:
+    letters = {"h": Outcome.HOLDS, "f": Outcome.FAILS, "o": Outcome.OPEN}
+    assert verdict([letters[letter] for letter in outcomes]) is expected
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_published_figures_meet_the_rules_made_of_them(name: str) -> None:
+    """Else a rule would not say what the source says."""
+    found = study.load(name)
+    checked = 0
+    for claim in found.claims:
+        for criterion in claim.criteria:
+            value = published_value(criterion.formula, found.published)
+            if value is not None:
+                checked += 1
+                assert outcome(criterion, Interval(2, value, value, value)) is Outcome.HOLDS, (claim.text, criterion.label, value)
+    assert checked >= 2
+
+
+def test_the_published_figures_measured_again_reproduce_what_they_can_decide(reported: Reported) -> None:
+    found = verdicts(reported("journal-tax"))
+    assert list(found.values()).count(Verdict.REPRODUCED) == 5
+    # Nothing was published of chattr +A and of reading: no number, no verdict.
+    assert list(found.values()).count(Verdict.CANNOT_BE_TOLD) == 2
+
+
+def test_a_journal_that_costs_nothing_reproduces_nothing(reported: Reported) -> None:
+    def equal(short: str, phase: str, metric: str, repetition: int) -> float:
+        return 1e6 * (1 + 0.001 * repetition)
+
+    report = reported("journal-tax", equal)
+    assert the(report, "nearly doubles").verdict is Verdict.NOT_REPRODUCED
+    assert the(report, "4–12 %").verdict is Verdict.NOT_REPRODUCED
+    assert the(report, "ext3 looks like").verdict is Verdict.REPRODUCED
+    assert the(report, "removes most").verdict is Verdict.CANNOT_BE_TOLD
+    assert "a divisor is zero" in the(report, "removes most").criteria[0].measured.because
+
+
+def test_a_doubled_journal_is_seen_in_its_verdict(reported: Reported) -> None:
+    def doubled(short: str, phase: str, metric: str, repetition: int) -> float:
+        factor = 1 if short in JOURNAL else 2 if phase == "clean" else 1.08
+        return 1e6 * factor * (1 + 0.001 * repetition)
+
+    report = reported("journal-tax", doubled)
+    assert the(report, "nearly doubles").verdict is Verdict.REPRODUCED
+    assert the(report, "4–12 %").verdict is Verdict.REPRODUCED
+    for _, changes in report.comparisons:
+        of_with, of_without = next(change.measured[2:] for change in changes if change.phase == "clean")
+        assert of_with.interval is not None
+        assert of_without.interval is not None
+        assert (of_with.interval.median, of_without.interval.median) == (pytest.approx(0.5), pytest.approx(1.0))
+
+
+def test_noise_wider_than_the_bounds_cannot_be_told(reported: Reported) -> None:
+    def noisy(short: str, phase: str, metric: str, repetition: int) -> float:
+        return 1e6 * (2 if short not in JOURNAL else 1) * (1 + (0.9 * repetition if short not in JOURNAL else 0))
+
+    assert the(reported("journal-tax", noisy), "nearly doubles").verdict is Verdict.CANNOT_BE_TOLD
+
+
+def test_with_and_without_are_paired_by_repetition(reported: Reported) -> None:
+    """A repetition that writes three times as much on both sides changes no quotient."""
+
+    def drifting(short: str, phase: str, metric: str, repetition: int) -> float:
+        return 1e6 * 3**repetition * (1 if short in JOURNAL else 1.9)
+
+    judged = the(reported("journal-tax", drifting), "nearly doubles")
+    assert judged.verdict is Verdict.REPRODUCED
+    assert all(entry.measured.interval is not None and entry.measured.interval.high == pytest.approx(1.9) for entry in judged.criteria)
+
+
+def test_one_repetition_tells_nothing(reported: Reported) -> None:
+    assert set(verdicts(reported("journal-tax", repetitions=1)).values()) == {Verdict.CANNOT_BE_TOLD}
+
+
+def test_a_skipped_profile_leaves_its_criteria_open_and_says_so(reported: Reported) -> None:
+    report = reported("journal-tax", lab=FakeLab(skip={"ext2-strictatime": "no ext2"}))
+    judged = the(report, "nearly doubles")
+    assert [entry.outcome for entry in judged.criteria] == [Outcome.HOLDS] * 3 + [Outcome.OPEN]
+    assert judged.verdict is Verdict.CANNOT_BE_TOLD
+    assert judged.criteria[3].measured.because == "not measured: ext2.clean"
+
+
+def snapshots(noatime_growth: float, noatime_write: float, pause_s: float) -> Callable[[str, str, str, int], float]:
+    def number(short: str, phase: str, metric: str, repetition: int) -> float:
+        jitter = 1 + 0.001 * repetition
+        if metric == "metadata_used_bytes":
+            grown = 20 if short != "noatime" else 1 + 19 * noatime_growth
+            return 1e8 * jitter * (1 if phase == "unpack" else grown)
+        if metric == "device_write_bytes":
+            return 1e9 * jitter * (noatime_write if short == "noatime" else 1)
+        return jitter * (0.001 if short == "noatime" else pause_s)
+
+    return number
+
+
+def test_snapshots_with_the_published_effect_reproduce_all_claims(reported: Reported) -> None:
+    assert set(verdicts(reported("snapshot-atime", snapshots(0, 0.01, 6))).values()) == {Verdict.REPRODUCED}
+
+
+def test_each_claim_on_snapshots_fails_by_its_own_numbers(reported: Reported) -> None:
+    assert the(reported("snapshot-atime", snapshots(0.5, 0.01, 6)), "noatime removes it").verdict is Verdict.NOT_REPRODUCED
+    assert the(reported("snapshot-atime", snapshots(0, 0.5, 6)), "All of the writes").verdict is Verdict.NOT_REPRODUCED
+    report = reported("snapshot-atime", snapshots(0, 0.01, 0.0011))
+    assert the(report, "4 s and longer").verdict is Verdict.NOT_REPRODUCED
+    assert the(report, "makes them stall").verdict is Verdict.NOT_REPRODUCED
+    assert the(report, "unshares its metadata").verdict is Verdict.REPRODUCED
+
+
+def test_bytes_per_file_count_the_files_of_every_snapshot(reported: Reported) -> None:
+    report = reported("snapshot-atime", snapshots(0, 0.01, 6))
+    options = dict(report.results.manifest.workload["options"])
+    [line] = [line for _, lines in report.tables for line in lines if line.line.label == "… per file visited, find"]
+    interval = line.measured["relatime"].interval
+    assert interval is not None
+    assert interval.median == pytest.approx(1e9 * 1.001 / (options["files"] * (options["snapshots"] + 1)))
+
+
+def test_a_run_of_something_else_is_refused(reported: Reported) -> None:
+    report = reported("journal-tax")
+    other = replace(report.results.manifest, request={})
+    with pytest.raises(InputError, match="is no run of the study"):
+        study.report(report.study, replace(report.results, manifest=other))

@@ -1,0 +1,74 @@
+"""The report in each form, compared with files that a person has looked at.
+
+After a change that is meant: FSCOST_UPDATE_GOLDEN=1 make test PYTEST=tests/study/test_output.py, then look at the difference.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fscost.cli.output.study import json_text, markdown_text, terminal_text
+from fscost.cli.output.study_view import study_view
+from fscost.lab.fake import FakeLab
+from fscost.study import Report
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+MIB = 1 << 20
+Reported = Callable[..., Report]
+FORMS: dict[str, Callable[[Report], str]] = {
+    "study-100.txt": lambda report: terminal_text(study_view(report), 100),
+    "study.md": lambda report: markdown_text(study_view(report)),
+    "study.json": json_text,
+}
+
+
+def numbers(short: str, phase: str, metric: str, repetition: int) -> float | None:
+    """A journal that costs a tenth; access times that cost what one expects."""
+    if metric == "wall_s":
+        return 3.0
+    if metric != "device_write_bytes":
+        return None
+    size = {"clone": 40.0, "make": 25.0, "clean": 2.0, "read": 0.01, "read-again": 0.01}[phase]
+    atime = {"strict": 1.0, "strict_nj": 1.0, "ext3": 1.0, "ext2": 1.0, "relatime": 0.4, "relatime_nj": 0.4}.get(short, 0.0)
+    size += atime * {"clone": 0, "make": 2, "clean": 0.4, "read": 3, "read-again": 3 if short == "strict" else 0}[phase]
+    journal = 1.0 if short.endswith("_nj") or short == "ext2" else 1.9 if phase == "clean" else 1.08 + 0.06 * atime
+    return MIB * size * journal * (1 + 0.004 * ((repetition + len(short)) % 3))
+
+
+@pytest.fixture
+def report(reported: Reported) -> Report:
+    """One profile could not run here."""
+    return reported("journal-tax", numbers, lab=FakeLab(skip={"ext2-strictatime": "ext2 is not in this kernel: boot one that has it"}))
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_each_form_is_as_it_was_looked_at(report: Report, name: str) -> None:
+    text = FORMS[name](report)
+    golden = GOLDEN / name
+    if os.environ.get("FSCOST_UPDATE_GOLDEN"):
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+@pytest.mark.parametrize("study", ["journal-tax", "snapshot-atime"])
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_no_line_is_wider_than_the_terminal(reported: Reported, study: str, width: int) -> None:
+    text = terminal_text(study_view(reported(study)), width)
+    assert max(len(line) for line in text.splitlines() if not line.startswith("Results:")) <= width
+    assert "\x1b" not in text
+
+
+def test_the_json_gives_what_decided_each_verdict(report: Report) -> None:
+    value = json.loads(json_text(report))
+    assert {claim["verdict"] for claim in value["claims"]} <= {"reproduced", "partly", "not reproduced here", "cannot be told"}
+    for claim in value["claims"]:
+        for criterion in claim["criteria"]:
+            assert {"formula", "at_least", "at_most", "published", "n", "median", "low", "high", "outcome"} <= set(criterion)
+    clean = next(entry for entry in value["comparisons"] if (entry["title"], entry["phase"]) == ("strictatime", "clean"))
+    assert clean["of_with"]["published"] == pytest.approx(0.4726, abs=1e-4)
+    assert clean["of_without"]["published"] == pytest.approx(0.896, abs=1e-3)
+    assert clean["of_with"]["median"] == pytest.approx(1 - 1 / 1.9, abs=0.01)
+    assert value["skipped"][0]["profile"] == "ext2-strictatime"
