@@ -1,59 +1,63 @@
-"""Studies in the fake lab, with numbers that a test chooses."""
+"""Runs of studies, with numbers that a test chooses."""
 
-import os
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from fscost import study
-from fscost.lab.fake import FakeLab
-from fscost.results import RunResults, to_table, with_totals
+from fscost import matrix, study
+from fscost.results import CellRecord, Manifest, RunResults, Skipped, to_table, with_totals
 from fscost.results.table import SampleRow
-from fscost.run import execute
+from fscost.run.spec import plain
 from fscost.study import Report, Study
 
 Number = Callable[[str, str, str, int], float | None]
 """Short name of a profile, phase, metric, repetition → the sample; None: there is none."""
-MIB = 1 << 20
 METRICS = {"device_write_bytes": "bytes", "metadata_used_bytes": "bytes", "wall_s": "s", "pause_s_p99": "s", "pause_s_max": "s"}
 
 
-def run_of(found: Study, folder: Path, number: Number, repetitions: int = 3, lab: FakeLab | None = None) -> RunResults:
-    """A run of the study whose samples are `number`'s."""
-    small = {"files": "4"}  # made on the host, and never read by the fake lab
-    spec = study.plan(
-        found, study.scale_of(found, "small"), folder, seed=5, options=small, min_repetitions=repetitions, max_repetitions=repetitions
-    )
-    results = execute(spec, lab or FakeLab(), lock=f"fscost.test.{os.getpid()}.{folder}").results
+def run_of(found: Study, number: Number, repetitions: int = 3, skip: Mapping[str, str] | None = None) -> RunResults:
+    """A run of the study whose samples are `number`'s; `skip`: short name → because."""
+    spec = study.plan(found, study.scale_of(found, "small"), Path("fscost-runs/golden"), seed=5)
+    skipped = {found.profiles[short].name: because for short, because in (skip or {}).items()}
     shorts = {profile.name: short for short, profile in found.profiles.items()}
-    rows = []
-    for cell in results.manifest.done:
-        mine = []
-        for step in spec.workload.steps:
-            for metric, unit in METRICS.items():
-                value = number(shorts[cell.profile], step.name, metric, cell.repetition)
-                if value is not None:
-                    mine.append(
-                        SampleRow(
-                            cell.cell,
-                            cell.profile,
-                            cell.repetition,
-                            cell.seed,
-                            cell.order,
-                            step.name,
-                            step.measured,
-                            "",
-                            metric,
-                            unit,
-                            float(value),
-                        )
-                    )
-        rows += with_totals(mine)
-    # What is another each time has no place in a golden file.
-    manifest = replace(results.manifest, elapsed_s=90.0, started_utc="2026-01-02T03:04:05Z", fscost_version="0.0")
-    return RunResults(Path("fscost-runs/golden"), manifest, to_table(rows))
+    cells, rows = [], []
+    for _, repetition in zip(range(repetitions), matrix.repetitions(spec.profiles, spec.workload, spec.seed), strict=False):
+        for cell in repetition:
+            if cell.profile.name in skipped:
+                continue
+            cells.append(CellRecord(cell.id, cell.profile.name, cell.repetition, cell.seed, cell.order, "done", 1.5))
+            mine = []
+            for step in spec.workload.steps:
+                about = (cell.id, cell.profile.name, cell.repetition, cell.seed, cell.order, step.name, step.measured)
+                for metric, unit in METRICS.items():
+                    value = number(shorts[cell.profile.name], step.name, metric, cell.repetition)
+                    if value is not None:
+                        mine.append(SampleRow(*about, "", metric, unit, float(value)))
+                        # One disk of two: it is no sample of the whole.
+                        mine.append(SampleRow(*about, "journal", metric, unit, float(value) / 7))
+            rows += with_totals(mine)
+    manifest = Manifest(
+        name=spec.name,
+        fscost_version="0.0",
+        command_line=[],
+        started_utc="2026-01-02T03:04:05Z",
+        lab="fake",
+        environment={"kernel": {"release": "6.1.0-fake"}, "disk_server": "fake disk", "recordings_on": {"type": "tmpfs"}},
+        profiles=[plain(profile) for profile in spec.profiles],
+        workload=plain(spec.workload),
+        options=spec.options,
+        stopping=plain(spec.stopping),
+        seed=spec.seed,
+        baseline=spec.baseline,
+        request=dict(spec.request),
+        state="finished",
+        stopped_because="enough",
+        elapsed_s=90.0,
+        skipped=[Skipped(f"{name}.0", name, because) for name, because in skipped.items()],
+        cells=cells,
+    )
+    return RunResults(spec.folder, manifest, to_table(rows))
 
 
 def published_again(found: Study, spread: float = 0.002) -> Number:
@@ -68,13 +72,11 @@ def published_again(found: Study, spread: float = 0.002) -> Number:
 
 
 @pytest.fixture
-def reported(tmp_path: Path) -> Callable[..., Report]:
+def reported() -> Callable[..., Report]:
     """The report of a study on such a run."""
 
-    def report(name: str, number: Number | None = None, repetitions: int = 3, lab: FakeLab | None = None) -> Report:
+    def report(name: str, number: Number | None = None, repetitions: int = 3, skip: Mapping[str, str] | None = None) -> Report:
         found = study.load(name)
-        return study.report(
-            found, run_of(found, tmp_path / f"run{len(list(tmp_path.iterdir()))}", number or published_again(found), repetitions, lab)
-        )
+        return study.report(found, run_of(found, number or published_again(found), repetitions, skip))
 
     return report

@@ -12,7 +12,6 @@ import pytest
 
 from fscost.cli.output.study import json_text, markdown_text, terminal_text
 from fscost.cli.output.study_view import study_view
-from fscost.lab.fake import FakeLab
 from fscost.study import Report
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -41,7 +40,7 @@ def numbers(short: str, phase: str, metric: str, repetition: int) -> float | Non
 @pytest.fixture
 def report(reported: Reported) -> Report:
     """One profile could not run here."""
-    return reported("journal-tax", numbers, lab=FakeLab(skip={"ext2-strictatime": "ext2 is not in this kernel: boot one that has it"}))
+    return reported("journal-tax", numbers, skip={"ext2": "ext2 is not in this kernel: boot one that has it"})
 
 
 @pytest.mark.parametrize("name", FORMS)
