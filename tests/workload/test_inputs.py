@@ -1,5 +1,6 @@
 """Inputs: the same bytes for the same request, whole or not there, and nothing that a hostile tarball can reach."""
 
+import errno
 import gzip
 import hashlib
 import io
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fscost import workload
-from fscost.errors import InputError
+from fscost.errors import HostError, InputError
 from fscost.workload import inputs
 from fscost.workload.recipes import RECIPES
 from fscost.workload.recipes.request import Request
@@ -87,6 +88,16 @@ def test_an_interrupted_input_is_never_used(tmp_path: Path, monkeypatch: pytest.
     assert again == done
     assert tarfile.is_tarfile(again / "tree.tar")
     assert [path.name for path in tmp_path.iterdir()] == [done.name]
+
+
+def test_a_full_host_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(folder: Path, request: Request) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("fscost.workload.inputs.RECIPES", {**RECIPES, "tree": full})
+    with pytest.raises(HostError, match="No space left on device"):
+        inputs.prepare(workload.resolve("small-files"), tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def git(*arguments: str, cwd: Path) -> str:

@@ -5,7 +5,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from fscost.workload.model import Workload
+from fscost.errors import HostError
+from fscost.workload.model import Recipe, Workload
 from fscost.workload.recipes import RECIPES, Request
 
 _FORMAT = 1  # raised when a recipe makes other bytes than before
@@ -20,30 +21,35 @@ def prepare(workload: Workload, folder: Path, on_progress: Callable[[str], None]
     if recipe is None:
         return None
     request = Request(dict(recipe.values), workload.seed, recipe.source, on_progress)
-    target = folder / f"{recipe.name}-{_digest(workload)}"
-    if target.is_dir():
-        return target
-    partial = folder / f".{target.name}.partial"
+    try:
+        target = folder / f"{recipe.name}-{_digest(recipe, workload.seed)}"
+        if not target.is_dir():
+            on_progress(f"preparing input: {recipe.name}")
+            _make(target, recipe.name, request)
+    except OSError as error:
+        text = f"the workload's input cannot be made in {folder}: {error.strerror}{f' ({error.filename})' if error.filename else ''}"
+        raise HostError(text, "see whether that folder has room and the workload's programs are installed (`fscost doctor`)") from error
+    return target
+
+
+def _make(target: Path, recipe: str, request: Request) -> None:
+    partial = target.parent / f".{target.name}.partial"
     if partial.exists():
         shutil.rmtree(partial)
     partial.mkdir(parents=True, mode=0o700)
-    on_progress(f"preparing input: {recipe.name}")
     try:
-        RECIPES[recipe.name](partial, request)
+        RECIPES[recipe](partial, request)
         partial.rename(target)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    return target
 
 
-def _digest(workload: Workload) -> str:
+def _digest(recipe: Recipe, seed: int) -> str:
     """Of everything the input depends on."""
-    recipe = workload.recipe
-    assert recipe is not None
     source = ""
     if recipe.source is not None:
         status = recipe.source.stat()
         source = f"{recipe.source.resolve()} {status.st_size} {status.st_mtime_ns}"
-    text = repr((_FORMAT, recipe.name, sorted(recipe.values), workload.seed, source))
+    text = repr((_FORMAT, recipe.name, sorted(recipe.values), seed, source))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
