@@ -91,7 +91,7 @@ def test_a_dry_run_prints_commands_and_leaves_nothing(compare: Run, tmp_path: Pa
 
 def test_failed_cells_are_shown_and_told_by_the_exit_code(compare: Run) -> None:
     found = compare(lab="fake:fail=xfs", check=(1,))
-    assert "failed: xfs, repetitions 0, 1: the command ended with status 1\nls: cannot access 'nowhere'" in found.stdout
+    assert "failed: xfs, repetitions 0, 1: the command ended with status 1\n  ls: cannot access 'nowhere'" in found.stdout
     assert "cells/xfs.0/output.log" in found.stdout
 
 
@@ -232,14 +232,13 @@ def test_a_second_run_on_this_machine_is_refused(fscost: Run, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_pipe_that_nobody_reads_is_no_traceback(compare: Run, tmp_path: Path, start: Callable[..., "subprocess.Popen[str]"]) -> None:
+def test_a_pipe_that_nobody_reads_is_no_error_to_talk_of(start: Callable[..., "subprocess.Popen[str]"]) -> None:
     process = start("profiles")
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
-    assert "Traceback" not in process.stderr.read()
-    process.stderr.close()
-    process.wait(timeout=30)
+    assert process.stderr.read() == ""
+    assert process.wait(timeout=30) in (1, 141)
 
 
 @pytest.mark.parametrize("command", ["profiles", "workloads"])

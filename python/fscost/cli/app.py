@@ -1,5 +1,6 @@
 """The commands, and what becomes of an error: one clear message and exit 2, never a traceback."""
 
+import os
 import sys
 from typing import TextIO
 
@@ -31,7 +32,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         _forgive(stream)
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except FscostError as error:
         print(f"fscost: {plain(str(error))}", file=sys.stderr)
         sys.exit(error.exit_code)
@@ -39,8 +43,8 @@ def main() -> None:
         print("fscost: interrupted", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
-        # `fscost profiles | head`: nobody reads any more, and Python would complain once more when it closes standard output.
-        sys.stderr.close()
+        # `fscost profiles | head`: nobody reads any more. Python would find that out once more when it ends (docs.python.org, signal, "Note on SIGPIPE").
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
 
 

@@ -28,6 +28,7 @@ class Progress(Listener):
         self._file = file
         self._cell = ""
         self._ended = 0
+        self._cells = ""
 
     def say(self, line: str) -> None:
         """A line that stays."""
@@ -41,13 +42,14 @@ class Progress(Listener):
 
     def starts(self, spec: RunSpec, estimate: Estimate, finished_cells: int) -> None:
         host = "an unknown size of recordings" if estimate.host_bytes is None else f"recordings of at most {human_bytes(estimate.host_bytes)}"
-        cells = f"{estimate.cells_min} to {estimate.cells_max} cells, seed {spec.seed}"
+        cells = f"{_range(estimate.cells_min, estimate.cells_max)} cells, seed {spec.seed}"
         if finished_cells:
             cells += f"; {finished_cells} are finished already"
-        lasts = f"a guess: {human_seconds(estimate.seconds_min)} to {human_seconds(estimate.seconds_max)}"
+        lasts = f"a guess: {_range(human_seconds(estimate.seconds_min), human_seconds(estimate.seconds_max))}"
         self.say(f"{spec.workload.name} on {', '.join(profile.name for profile in spec.profiles)}")
         self.say(f"{cells}; {lasts}, {host}; results in {spec.folder}")
         self._ended = finished_cells
+        self._cells = _range(estimate.cells_min, estimate.cells_max)
 
     def prepares(self, what: str) -> None:
         self.note(what)
@@ -64,7 +66,7 @@ class Progress(Listener):
 
     def cell_ends(self, record: CellRecord, remaining_s: tuple[float, float]) -> None:
         self._ended += 1
-        what = f"[{self._ended}] {record.profile}, repetition {record.repetition}: "
+        what = f"[{self._ended} of {self._cells}] {record.profile}, repetition {record.repetition}: "
         if record.status == "failed":
             self.say(f"{what}FAILED: {record.because}")
         else:
@@ -104,4 +106,8 @@ def _span(seconds: tuple[float, float]) -> str:
     low, high = seconds
     if high <= 0:
         return "nothing"
-    return f"at most {human_seconds(high)}" if low <= 0 else f"{human_seconds(low)} to {human_seconds(high)}"
+    return f"at most {human_seconds(high)}" if low <= 0 else _range(human_seconds(low), human_seconds(high))
+
+
+def _range(low: object, high: object) -> str:
+    return str(low) if low == high else f"{low} to {high}"

@@ -127,7 +127,7 @@ def _about(results: RunResults, rows: Sequence[Row]) -> list[str]:
     if counts:
         n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
         lines += [
-            f"{n}, interleaved, medians; ratio: device bytes written ÷ those of {manifest.baseline}, paired by repetition, ± half its 95 % interval.",
+            f"{n}, interleaved, medians; ratio: device bytes written ÷ those of {manifest.baseline}, paired by repetition, ± half its 95% interval.",
             f"verdict: a difference is called only when that interval excludes 1 and it is {stats.MINIMUM_SIZE:.0%} or more; else it is not shown.",
         ]
     lines += conditions(results)
@@ -183,6 +183,6 @@ def problems(results: RunResults) -> list[str]:
         alike.setdefault((cell.profile, cell.because), []).append(cell)
     for (profile, because), cells in alike.items():
         numbers = ", ".join(str(cell.repetition) for cell in cells)
-        output = "".join(f"\n  its output: {results.folder / cell.output}" for cell in cells[:1] if cell.output)
+        output = "".join(f"\nits output: {results.folder / cell.output}" for cell in cells[:1] if cell.output)
         lines.append(f"failed: {profile}, repetition{'s' * (len(cells) > 1)} {numbers}: {because}{output}")
-    return [plain(line) for line in lines]
+    return [plain(line.replace("\n", "\n  ")) for line in lines]
