@@ -130,7 +130,7 @@ def test_too_small_disks_are_refused_up_front(text: str, size_mib: int, fits: bo
     with pytest.raises(InputError, match=f"a disk of {size_mib} MiB is too small") as caught:
         plan(text, disk_size_bytes=size_mib << 20)
     assert caught.value.remedy is not None
-    assert "--disk-size" in caught.value.remedy
+    assert "--size" in caught.value.remedy
 
 
 def test_known_types_without_a_family_are_said_to_come_later() -> None:

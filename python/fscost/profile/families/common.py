@@ -20,7 +20,7 @@ def require_size(profile: Profile, main_bytes: int, minimum_bytes: int, source: 
     if main_bytes < minimum_bytes:
         raise InputError(
             f"profile '{profile.name}': a disk of {main_bytes / MIB:.0f} MiB is too small for {profile.type} ({source})",
-            f"give it at least {minimum_bytes / MIB:.0f} MiB with --disk-size",
+            f"give it at least {minimum_bytes / MIB:.0f} MiB with --size",
         )
 
 
