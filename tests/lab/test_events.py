@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fscost.lab.native.events import ProtocolError, parse
+from fscost.lab.native.events import Inspected, ProtocolError, parse
 from fscost.lab.native.samples import samples
 from fscost.lab.native.story import Story
 
@@ -59,10 +59,20 @@ def test_a_line_is_an_event_or_a_protocol_error(line: bytes) -> None:
         parse(line)
 
 
-@pytest.mark.parametrize("line", [b"[" * 100_000, b'{"event":' * 50_000, b"9" * 100_000, b'{"event": "attached", "disk": "\\ud800"}'])
+@pytest.mark.parametrize("line", [b"[" * 100_000, b'{"event":' * 50_000, b"9" * 100_000, b"\xff\xfe", b"NaN"])
 def test_known_traps_of_json(line: bytes) -> None:
     with pytest.raises(ProtocolError):
         parse(line)
+
+
+@pytest.mark.parametrize("value", [b'"\\ud800"', b'{"\\uDc00": 1}', b"NaN", b"-Infinity", b"1e999", b"[[1e400]]"])
+def test_what_json_cannot_write_again_is_refused(value: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        parse(b'{"event": "done", "recording": {"a": %s}}' % value)
+
+
+def test_a_whole_surrogate_pair_is_a_letter() -> None:
+    assert parse(b'{"event": "inspected", "name": "\\ud83d\\ude00", "output": ""}') == Inspected("\U0001f600", "")
 
 
 @given(st.lists(mutations(), min_size=1, max_size=3))
@@ -80,7 +90,7 @@ def test_a_damaged_stream_never_raises_anything_else(stage: Any, faults: list[tu
         for line in stream.splitlines():
             story.hear(parse(line))
     samples(story.intervals)
-    json.dumps(story.facts()).encode()
+    json.dumps(story.facts(), ensure_ascii=False, allow_nan=False).encode()
 
 
 @given(mutations())

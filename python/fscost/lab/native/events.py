@@ -4,6 +4,7 @@ The fields are those of docs/cell-protocol.md.
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -98,7 +99,10 @@ Event = Attached | Mounted | Inspected | Interval | Failed | Done
 def parse(line: bytes) -> Event:
     """One line of the agent's output."""
     try:
-        value = json.loads(line)
+        value = json.loads(line, parse_float=_finite, parse_constant=_finite)
+        # Half a surrogate pair is a legal escape, but no file can be written with it.
+        if b"\\ud" in line.lower():
+            json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"not JSON: {_shown(line)} ({error})") from None
     fields = _Fields(value, line)
@@ -122,8 +126,7 @@ class _Fields:
         value = self._value.get(name)
         if not isinstance(value, str):
             raise self._wrong(name, "a text")
-        # Lone surrogates are legal JSON escapes, but no file can be written with them.
-        return value.encode("utf-8", "replace").decode("utf-8")
+        return value
 
     def flag(self, name: str) -> bool:
         value = self._value.get(name)
@@ -159,7 +162,7 @@ class _Fields:
         value = self._value.get(name)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self._wrong(name, "a list of texts")
-        return tuple(item.encode("utf-8", "replace").decode("utf-8") for item in value)
+        return tuple(value)
 
     def probe(self, name: str) -> tuple[int | None, tuple[int, ...]]:
         if self._value.get(name) is None:
@@ -238,6 +241,14 @@ _BUILDERS: Mapping[str, Callable[[_Fields], Event]] = {
     "failed": _failed,
     "done": _done,
 }
+
+
+def _finite(text: str) -> float:
+    """Facts are written as JSON again, which knows neither infinity nor NaN, though Python's does."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:20]} is not finite")
+    return value
 
 
 def _is_count(value: object) -> bool:
