@@ -29,6 +29,7 @@ class Progress(Listener):
         self._cell = ""
         self._ended = 0
         self._cells = ""
+        self._remaining = ""
 
     def say(self, line: str) -> None:
         """A line that stays."""
@@ -66,11 +67,12 @@ class Progress(Listener):
 
     def cell_ends(self, record: CellRecord, remaining_s: tuple[float, float]) -> None:
         self._ended += 1
+        self._remaining = f"remaining: {_span(remaining_s)}"
         what = f"[{self._ended} of {self._cells}] {record.profile}, repetition {record.repetition}: "
         if record.status == "failed":
             self.say(f"{what}FAILED: {record.because}")
         else:
-            self.say(f"{what}{human_seconds(record.duration_s)}; remaining: {_span(remaining_s)}")
+            self.say(f"{what}{human_seconds(record.duration_s)}; {self._remaining}")
 
     def gives_up(self, profile: str, because: str) -> None:
         self.say(f"{profile} is not tried again: {because}")
@@ -94,7 +96,7 @@ class LiveProgress(Progress):
         if self._status is None:
             self._status = self._console.status("")
             self._status.start()
-        self._status.update(Text(plain(line)))
+        self._status.update(Text(plain(f"{line}  {self._remaining}")))
 
     def close(self) -> None:
         if self._status is not None:
