@@ -136,6 +136,15 @@ def test_with_and_without_are_paired_by_repetition(reported: Reported) -> None:
     assert all(entry.measured.interval is not None and entry.measured.interval.high == pytest.approx(1.9) for entry in judged.criteria)
 
 
+def test_a_repetition_that_one_side_lacks_makes_no_pair(reported: Reported) -> None:
+    def half(short: str, phase: str, metric: str, repetition: int) -> float | None:
+        return None if short == "strict_nj" and repetition == 1 else 1e6 * (1 if short in JOURNAL else 1.9 + 0.01 * repetition)
+
+    judged = the(reported("journal-tax", half), "nearly doubles")
+    counts = [entry.measured.interval.n for entry in judged.criteria if entry.measured.interval is not None]
+    assert counts == [2, 3, 3, 3]
+
+
 def test_one_repetition_tells_nothing(reported: Reported) -> None:
     assert set(verdicts(reported("journal-tax", repetitions=1)).values()) == {Verdict.CANNOT_BE_TOLD}
 
