@@ -75,6 +75,7 @@ structures! {
     LogTree "log_tree" "what fsync made durable before the next commit",
     RelocationTree "relocation_tree" "trees being moved by balance",
     FreeSpaceCache "free_space_cache" "free space, version 1",
+    Parity "parity" "parity of RAID5 and RAID6",
     // All
     Unused "unused" "zeroed, or written to a place that nothing uses",
     Unknown "unknown" "not understood",
