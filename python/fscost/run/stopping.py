@@ -14,7 +14,7 @@ def why_stop(rule: StoppingRule, results: RunResults, running: Sequence[str], re
     if not running:
         return "no profile is left that can run"
     if repetitions >= rule.max_repetitions:
-        return f"{rule.max_repetitions} repetitions, the most asked for; {_precision(rule, results, running)}"
+        return f"{rule.max_repetitions} repetition{'s' * (rule.max_repetitions > 1)}, the most asked for; {_precision(rule, results, running)}"
     # Never a part of a repetition: what has no partner in the others is lost to the ratios.
     if results.manifest.elapsed_s + repetition_s(results.manifest.cells, running) > rule.max_minutes * 60:
         return f"another repetition would pass {rule.max_minutes:g} minutes; {_precision(rule, results, running)}"

@@ -38,7 +38,9 @@ def human(value: float, unit: str) -> str:
         return human_bytes(value)
     if unit == "s":
         return human_seconds(value)
-    return human_count(value) if unit == "count" else f"{value:.2f}"
+    if unit == "count":
+        return human_count(value)
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
 def human_ratio(value: float) -> str:

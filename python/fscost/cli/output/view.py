@@ -69,7 +69,14 @@ def _shown_profiles(results: RunResults) -> list[str]:
 def _summary(results: RunResults, rows: Sequence[Row]) -> Grid:
     totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
     lines = []
-    for profile in _shown_profiles(results):
+    without = {entry.profile: "skipped" for entry in results.manifest.skipped} | {cell.profile: "failed" for cell in results.manifest.failed}
+    shown = _shown_profiles(results)
+    for profile in results.manifest.profile_names:
+        if profile not in shown:
+            # A row of its own, so that nobody takes what is missing for what was not asked.
+            if shown and profile in without:
+                lines.append([plain(profile), without[profile], *("" for _ in range(2 + len(_SHOWN)))])
+            continue
         written = totals.get((profile, WRITTEN))
         line = [plain(profile), NOTHING if written is None else human_bytes(written.median), *_against(written, results.manifest.baseline)]
         for _, metric in _SHOWN:
@@ -126,16 +133,22 @@ def _about(results: RunResults, rows: Sequence[Row]) -> list[str]:
     lines = []
     if counts:
         n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
-        lines += [
-            f"{n}, interleaved, medians; ratio: device bytes written ÷ those of {manifest.baseline}, paired by repetition, ± half its 95% interval.",
-            f"verdict: a difference is called only when that interval excludes 1 and it is {stats.MINIMUM_SIZE:.0%} or more; else it is not shown.",
-        ]
-    lines += conditions(results)
+        lines += [f"{n}, interleaved, medians.", *_ratio_words(manifest.baseline, {row.profile for row in totals})]
     if counts == [1]:
         lines.append("One repetition has no interval: nothing here is a difference.")
-    if totals and manifest.baseline not in {row.profile for row in totals}:
-        lines.append(f"No ratios: the baseline {manifest.baseline} has no finished cell.")
-    return lines
+    return [*lines, *conditions(results)]
+
+
+def _ratio_words(baseline: str, profiles: set[str]) -> list[str]:
+    """How to read the columns `ratio` and `verdict`."""
+    if baseline not in profiles:
+        return [f"No ratios: the baseline {baseline} has no finished cell."]
+    if len(profiles) == 1:
+        return []
+    return [
+        f"ratio: device bytes written ÷ those of {baseline}, paired by repetition, ± half its 95% interval.",
+        f"verdict: a difference is called only when that interval excludes 1 and it is {stats.MINIMUM_SIZE:.0%} or more; else it is not shown.",
+    ]
 
 
 def conditions(results: RunResults) -> list[str]:
