@@ -42,6 +42,7 @@ causes! {
     Log 11 "log" "a journal's or log's own blocks",
     Accounting 12 "accounting" "counters, pointers and checksums that follow from other changes",
     Unknown 13 "unknown" "not understood",
+    LazyInit 14 "lazy_init" "the kernel zeroed what mkfs had left for later",
 }
 
 /// The reasons for one write: one alone, or several (*mixed*).

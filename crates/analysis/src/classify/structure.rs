@@ -49,6 +49,7 @@ structures! {
     JournalRevoke "journal_revoke" "which older copies must not be replayed",
     JournalCommit "journal_commit" "the end of a journal transaction",
     JournalFastCommit "journal_fast_commit" "ext4's fast-commit area",
+    JournalFree "journal_free" "space of a journal that mkfs zeroed",
     Log "log" "the log of xfs",
     // xfs
     Agf "agf" "allocation group: free space header",
@@ -93,6 +94,7 @@ impl Structure {
                 | JournalRevoke
                 | JournalCommit
                 | JournalFastCommit
+                | JournalFree
                 | Log
                 | LogTree
         )
