@@ -9,11 +9,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
 };
-use std::time::{Duration, Instant};
 
-/// How long to look for the next request before going to sleep. Requests come in trains (a commit is several writes and a flush, each
-/// waiting for the one before); waking a sleeping thread costs more than such a look, above all in a virtual machine.
-const POLL_FOR: Duration = Duration::from_micros(50);
 /// How long nothing must happen until what is unstored is sent on its way.
 const IDLE: Timespec = Timespec {
     tv_sec: 0,
@@ -73,20 +69,16 @@ pub fn serve(mut store: Store, mount: Mount, mut control: Control) -> Result<Out
     }
 }
 
-/// Serve until none comes for a moment; `false` when the mount is gone.
+/// Serve until none waits; `false` when the mount is gone.
+///
+/// The server sleeps at once rather than looking again for a while: measured on two cores, a server that spins for 50 µs takes the CPU from
+/// the kernel's worker that would send the next request (write + fsync loop: 1.9 of the plain loop device, 1.2–1.5 without).
 fn serve_requests(session: &mut Session, store: &mut Store) -> Result<bool, Errno> {
-    let mut idle_since: Option<Instant> = None;
     loop {
         match session.step(store)? {
-            Step::Served => idle_since = None,
+            Step::Served => {}
             Step::Ended => return Ok(false),
-            Step::Idle => {
-                let since = *idle_since.get_or_insert_with(Instant::now);
-                if since.elapsed() > POLL_FOR {
-                    return Ok(true);
-                }
-                std::hint::spin_loop();
-            }
+            Step::Idle => return Ok(true),
         }
     }
 }

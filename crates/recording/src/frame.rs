@@ -3,9 +3,13 @@
 use crate::{
     Error, ErrorKind, Event, Result,
     format::{
-        EVENT_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FRAME_MAX_BYTES, FRAME_MAX_EVENTS,
-        FRAME_TARGET_BYTES, PIECE_BYTES, PIECE_ENTRY_BYTES, RawEvent, RawFrameHeader, RawPiece,
+        FRAME_HEADER_BYTES, FRAME_MAGIC, FRAME_MAX_BYTES, FRAME_MAX_EVENTS, FRAME_TARGET_BYTES,
+        PIECE_BYTES, RawEvent, RawFrameHeader, RawPiece,
     },
+};
+use std::{
+    io::{self, Write},
+    ops::Range,
 };
 use zerocopy::IntoBytes;
 
@@ -70,6 +74,53 @@ pub(crate) enum Content {
     Compressed(i32),
 }
 
+/// A frame as it is stored: its index here, its content partly here and partly still in the frame, so that content which is stored as it
+/// is needs no copy.
+#[derive(Default)]
+pub(crate) struct EncodedFrame {
+    /// Header, piece table, events.
+    index: Vec<u8>,
+    packed: Vec<u8>,
+    parts: Vec<Part>,
+    content_bytes: usize,
+}
+
+/// A run of pieces, stored one after the other.
+enum Part {
+    AsItIs(Range<usize>),
+    Packed(Range<usize>),
+}
+
+impl EncodedFrame {
+    pub fn stored_bytes(&self) -> u64 {
+        (self.index.len() + self.content_bytes) as u64
+    }
+
+    /// Write it; `frame` is the one that it was made of.
+    pub fn write(&self, frame: &FrameBuffer, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(&self.index)?;
+        for part in &self.parts {
+            match part {
+                Part::AsItIs(range) => out.write_all(&frame.content()[range.clone()])?,
+                Part::Packed(range) => out.write_all(&self.packed[range.clone()])?,
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, part: Part) {
+        match (self.parts.last_mut(), &part) {
+            (Some(Part::AsItIs(last)), Part::AsItIs(next)) if last.end == next.start => {
+                last.end = next.end
+            }
+            (Some(Part::Packed(last)), Part::Packed(next)) if last.end == next.start => {
+                last.end = next.end
+            }
+            _ => self.parts.push(part),
+        }
+    }
+}
+
 /// Encodes frames; keeps its compression state between them.
 pub(crate) struct Encoder {
     compressor: zstd::bulk::Compressor<'static>,
@@ -92,73 +143,79 @@ impl Encoder {
         })
     }
 
-    /// Put a piece at the beginning of `out`; returns its stored size.
-    fn piece(&mut self, piece: &[u8], out: &mut [u8]) -> std::io::Result<usize> {
-        if self.content != Content::AsItIs || piece.iter().all(|&byte| byte == 0) {
-            let stored = self.compressor.compress_to_buffer(piece, out)?;
-            if stored < piece.len() {
-                return Ok(stored);
-            }
-        }
-        out[..piece.len()].copy_from_slice(piece);
-        Ok(piece.len())
-    }
-
-    /// The bytes of `frame`, in `out`.
-    pub fn encode(&mut self, frame: &FrameBuffer, out: &mut Vec<u8>) -> Result<()> {
-        let failed = |e: std::io::Error| {
+    /// The stored form of `frame`, in `out`.
+    pub fn encode(&mut self, frame: &FrameBuffer, out: &mut EncodedFrame) -> Result<()> {
+        let failed = |e: io::Error| {
             Error::new(
                 ErrorKind::Io,
                 format!("compressing frame {}: {e}", frame.sequence),
             )
         };
+        out.index.clear();
+        out.index.resize(FRAME_HEADER_BYTES, 0);
+        out.packed.clear();
+        out.parts.clear();
+        out.content_bytes = 0;
+        for (number, piece) in frame.content().chunks(PIECE_BYTES).enumerate() {
+            let entry = self
+                .piece(number * PIECE_BYTES, piece, out)
+                .map_err(failed)?;
+            out.content_bytes += entry.stored_bytes.get() as usize;
+            out.index.extend_from_slice(entry.as_bytes());
+        }
+        let events_at = out.index.len();
         self.raw_events.clear();
         for event in &frame.events {
             self.raw_events
                 .extend_from_slice(RawEvent::new(event).as_bytes());
         }
-        debug_assert_eq!(self.raw_events.len(), frame.events.len() * EVENT_BYTES);
-        let events = self.compressor.compress(&self.raw_events).map_err(failed)?;
-
-        let pieces = frame.content().chunks(PIECE_BYTES);
-        let piece_count = pieces.len();
-        let content_at = FRAME_HEADER_BYTES + piece_count * PIECE_ENTRY_BYTES + events.len();
-        out.clear();
-        out.resize(
-            content_at + piece_count * zstd::zstd_safe::compress_bound(PIECE_BYTES),
-            0,
-        );
-        let mut end = content_at;
-        for (index, piece) in pieces.enumerate() {
-            let stored = self.piece(piece, &mut out[end..]).map_err(failed)?;
-            let entry = RawPiece {
-                stored_bytes: (stored as u32).into(),
-                crc32c: crc32c::crc32c(&out[end..end + stored]).into(),
-            };
-            let at = FRAME_HEADER_BYTES + index * PIECE_ENTRY_BYTES;
-            out[at..at + PIECE_ENTRY_BYTES].copy_from_slice(entry.as_bytes());
-            end += stored;
-        }
-        out.truncate(end);
-        out[content_at - events.len()..content_at].copy_from_slice(&events);
+        out.index
+            .extend(self.compressor.compress(&self.raw_events).map_err(failed)?);
         let header = RawFrameHeader {
             magic: FRAME_MAGIC,
             kind: 1,
             reserved: [0; 3],
             sequence: frame.sequence.into(),
             event_count: (frame.events.len() as u32).into(),
-            events_stored_bytes: (events.len() as u32).into(),
+            events_stored_bytes: ((out.index.len() - events_at) as u32).into(),
             content_raw_bytes: (frame.content_bytes as u32).into(),
-            content_stored_bytes: ((end - content_at) as u32).into(),
-            piece_count: (piece_count as u32).into(),
+            content_stored_bytes: (out.content_bytes as u32).into(),
+            piece_count: (frame.content_bytes.div_ceil(PIECE_BYTES) as u32).into(),
             first_complete_ns: frame.events.first().map_or(0, |e| e.complete_ns).into(),
             last_complete_ns: frame.events.last().map_or(0, |e| e.complete_ns).into(),
-            index_crc32c: crc32c::crc32c(&out[FRAME_HEADER_BYTES..content_at]).into(),
+            index_crc32c: crc32c::crc32c(&out.index[FRAME_HEADER_BYTES..]).into(),
             reserved2: [0; 8],
             header_crc32c: 0.into(),
         };
-        out[..FRAME_HEADER_BYTES].copy_from_slice(header.seal().as_bytes());
+        out.index[..FRAME_HEADER_BYTES].copy_from_slice(header.seal().as_bytes());
         Ok(())
+    }
+
+    /// Add the piece that begins at `at` of the frame's content; returns its table entry.
+    fn piece(&mut self, at: usize, piece: &[u8], out: &mut EncodedFrame) -> io::Result<RawPiece> {
+        if self.content != Content::AsItIs || piece.iter().all(|&byte| byte == 0) {
+            let from = out.packed.len();
+            out.packed
+                .resize(from + zstd::zstd_safe::compress_bound(piece.len()), 0);
+            let stored = self
+                .compressor
+                .compress_to_buffer(piece, &mut out.packed[from..])?;
+            out.packed.truncate(from + stored);
+            if stored < piece.len() {
+                out.add(Part::Packed(from..from + stored));
+                return Ok(piece_entry(&out.packed[from..]));
+            }
+            out.packed.truncate(from);
+        }
+        out.add(Part::AsItIs(at..at + piece.len()));
+        Ok(piece_entry(piece))
+    }
+}
+
+fn piece_entry(stored: &[u8]) -> RawPiece {
+    RawPiece {
+        stored_bytes: (stored.len() as u32).into(),
+        crc32c: crc32c::crc32c(stored).into(),
     }
 }
 

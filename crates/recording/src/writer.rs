@@ -4,7 +4,7 @@
 use crate::{
     Error, ErrorKind, Event, Location, Mark, Op, Result, Totals,
     format::{DiskInfo, Header},
-    frame::{Content, Encoder, FrameBuffer, end_frame},
+    frame::{Content, EncodedFrame, Encoder, FrameBuffer, end_frame},
     reader::PieceCache,
 };
 use std::{
@@ -318,11 +318,11 @@ fn store_frames(
     mut encoder: Encoder,
     sealed: &Receiver<Arc<FrameBuffer>>,
 ) {
-    let mut bytes = Vec::new();
+    let mut encoded = EncodedFrame::default();
     while let Ok(frame) = sealed.recv() {
-        let stored = encoder.encode(&frame, &mut bytes).and_then(|()| {
-            file.write_all(&bytes)
-                .map_err(|e| Error::io("writing", &shared.path, e))
+        let stored = encoder.encode(&frame, &mut encoded).and_then(|()| {
+            let written = encoded.write(&frame, &mut file);
+            written.map_err(|e| Error::io("writing", &shared.path, e))
         });
         let mut state = shared.lock();
         if let Err(error) = stored {
@@ -334,7 +334,7 @@ fn store_frames(
         }
         let at = state.file_bytes;
         state.frames_at.push(at);
-        state.file_bytes += bytes.len() as u64;
+        state.file_bytes += encoded.stored_bytes();
         state.pending.pop_front();
         match Arc::try_unwrap(frame) {
             Ok(buffer) => state.free.push(buffer),
