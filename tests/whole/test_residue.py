@@ -17,6 +17,7 @@ import pytest
 HERE = Path(__file__).parent
 INSTANTS = 30
 PARTS = 6
+LINGER_S = 60
 VICTIMS = ("runner", "agent", "init", "disk server", "workload")
 
 
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.root
 class Runner:
     """A process that runs one cell, in a session and with a temporary folder of its own."""
 
-    def __init__(self, spelled: str, out: Path, temporary: Path) -> None:
+    def __init__(self, spelled: str, out: Path, temporary: Path, linger_s: int = LINGER_S) -> None:
         self.tag = f"FSCOST_RESIDUE={uuid.uuid4().hex}"
         temporary.mkdir(exist_ok=True)
         self.watch = residue.Watch(self.tag, temporary)
@@ -47,7 +48,7 @@ class Runner:
         self.log = out.with_suffix(".log")
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, HERE / "one_cell.py", spelled, out],
+                [sys.executable, HERE / "one_cell.py", spelled, out, str(linger_s)],
                 env=os.environ | {name: value, "TMPDIR": str(temporary), "PYTHONPATH": python_path},
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -88,13 +89,13 @@ def kind_of(command: str) -> str:
         return "disk server"
     if program == "fscost-agent":
         return "agent" if words[1:2] == ["run"] else "init"
-    return "workload" if program in ("sh", "dd", "rm", "seq") else "other"
+    return "workload" if program in ("sh", "dd", "rm", "seq", "sleep") else "other"
 
 
 def run_whole(spelled: str, folder: Path, name: str) -> float:
     """A run that nobody kills must be done and leave nothing; returns how long it took."""
     begin = time.monotonic()
-    runner = Runner(spelled, folder / name, folder / "tmp")
+    runner = Runner(spelled, folder / name, folder / "tmp", linger_s=0)
     assert runner.process.wait(timeout=120) == 0, runner.said()
     took_s = time.monotonic() - begin
     assert runner.said().splitlines()[-1].startswith("done"), runner.said()
@@ -114,7 +115,7 @@ def test_sigkill_at_random_instants(tmp_path: Path, seed: int, part: int) -> Non
         runner = Runner(spelled, tmp_path / f"killed{number}", tmp_path / "tmp")
         killed = runner.kill(victim, after_s)
         try:
-            runner.process.wait(timeout=60)
+            runner.process.wait(timeout=LINGER_S / 2)
         except subprocess.TimeoutExpired:
             runner.process.kill()
             runner.process.wait()
