@@ -1,13 +1,210 @@
-//! btrfs.
+//! btrfs: nothing is written in place but the superblock, so each superblock is an instant at which everything before it is complete. Blocks say
+//! themselves which tree they belong to; why they were written is found when the next superblock arrives, by comparing each with the tree that
+//! the last one led to (which is still on the disk: its blocks are not used again before the commit).
 
-use crate::classify::Family;
-use fscost_recording::{Image, Recording, Result};
+mod block;
+mod bytes;
+mod chunk;
+mod claim;
+mod commit;
+mod compare;
+mod items;
+mod key;
+mod owner;
+mod paths;
+mod pending;
+mod pieces;
+mod superblock;
+mod volume;
+
+use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Row, Rows, Structure, Write};
+use commit::Follower;
+use fscost_recording::{Image, Instant, Recording, Result};
+use pieces::{Piece, first_piece};
+use std::collections::HashMap;
+use superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
+use volume::Volume;
 
 /// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as mkfs left it.
 pub fn detect(
-    _recording: &Recording,
-    _disk: u16,
-    _image: &mut Image<'_>,
+    recording: &Recording,
+    disk: u16,
+    image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
-    Ok(None)
+    let Some(superblock) = superblock_of(image)? else {
+        return Ok(None);
+    };
+    let mut devices = HashMap::from([(superblock.devid, disk)]);
+    for other in 0..recording.header().disks.len() as u16 {
+        if other == disk {
+            continue;
+        }
+        let mut image = match recording.image_at(other, &Instant::Mark("mount".into())) {
+            Ok(image) => image,
+            Err(_) => recording.image_at(other, &Instant::End)?,
+        };
+        if let Some(member) = superblock_of(&mut image)?.filter(|s| s.fsid == superblock.fsid) {
+            devices.entry(member.devid).or_insert(other);
+        }
+    }
+    let volume = Volume::new(&superblock, devices);
+    Ok(Some(Box::new(Btrfs {
+        follower: Follower::new(volume),
+        formatting: true,
+    })))
+}
+
+fn superblock_of(image: &mut Image<'_>) -> Result<Option<Super>> {
+    if image.size_bytes() < SUPER_OFFSETS[0] + SUPER_BYTES {
+        return Ok(None);
+    }
+    let mut bytes = [0; SUPER_BYTES as usize];
+    image.read_at(SUPER_OFFSETS[0], &mut bytes)?;
+    Ok(Super::parse(&bytes))
+}
+
+struct Btrfs {
+    follower: Follower,
+    /// Until the first write after mkfs.
+    formatting: bool,
+}
+
+impl Family for Btrfs {
+    fn name(&self) -> &'static str {
+        "btrfs"
+    }
+
+    fn owns(&self, disk: u16) -> bool {
+        self.follower.volume.owns(disk)
+    }
+
+    fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        if self.formatting && !write.formatting {
+            self.formatting = false;
+            self.follower.begin(disks, rows)?;
+        }
+        let mut at = 0;
+        while at < write.length {
+            let content = write.content.get(at as usize..).unwrap_or_default();
+            let volume = &self.follower.volume;
+            let (piece, bytes) = first_piece(
+                volume,
+                write.disk,
+                write.offset + at,
+                write.length - at,
+                content,
+            );
+            let row = Row {
+                event: write.event,
+                disk: write.disk,
+                offset: write.offset + at,
+                length: bytes.clamp(1, write.length - at),
+                structure: Structure::Unknown,
+                home: None,
+                causes: Causes::one(if write.formatting {
+                    Cause::Format
+                } else {
+                    Cause::Unknown
+                }),
+                inode: NO_INODE,
+                tree: 0,
+                path: None,
+                transaction: None,
+                copy: 0,
+            };
+            at += row.length;
+            self.piece(piece, row, content, disks, rows)?;
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, _disk: u16, _offset: u64, _length: u64, _rows: &mut Rows) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self, _disk: u16, _event: u64, _rows: &mut Rows) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        if self.formatting {
+            self.follower.begin(disks, rows)
+        } else {
+            self.follower.end(disks, rows)
+        }
+    }
+}
+
+impl Btrfs {
+    fn piece(
+        &mut self,
+        piece: Piece,
+        mut row: Row,
+        content: &[u8],
+        disks: &mut Disks<'_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        match piece {
+            Piece::Superblock { copy } => {
+                row.structure = if copy == 0 {
+                    Structure::Superblock
+                } else {
+                    Structure::SuperblockBackup
+                };
+                row.copy = copy;
+                if let Some(superblock) = Super::parse(content).filter(|_| !self.formatting) {
+                    row.transaction = Some(superblock.generation);
+                    self.follower.superblock(&superblock, disks, rows)?;
+                    row.causes = self.follower.superblock_causes();
+                }
+                rows.push(row);
+            }
+            Piece::Block { header, copy } => {
+                if let Some(bytes) = content.get(..row.length as usize) {
+                    self.follower.volume.put(bytes);
+                }
+                commit::describe(&mut row, &header);
+                row.copy = copy;
+                self.follower.block_written(header.bytenr, rows.push(row));
+            }
+            Piece::PartOfBlock { bytenr, copy } => {
+                self.follower.volume.forget(bytenr);
+                row.copy = copy;
+                self.follower.block_written(bytenr, rows.push(row));
+            }
+            Piece::Data { copy } => {
+                row.copy = copy;
+                row.structure = Structure::FileData;
+                if !self.formatting {
+                    row.causes = Causes::one(Cause::Data);
+                }
+                self.follower.data_written(rows.push(row), &row);
+            }
+            Piece::Unmapped
+                if self.formatting
+                    && content
+                        .get(..row.length as usize)
+                        .is_some_and(bytes::is_zero) =>
+            {
+                row.structure = Structure::Unused;
+                rows.push(row);
+            }
+            Piece::Unmapped => self.follower.data_written(rows.push(row), &row),
+            Piece::Parity => {
+                row.structure = Structure::Parity;
+                if !self.formatting {
+                    row.causes = Causes::one(Cause::Accounting);
+                }
+                rows.push(row);
+            }
+            Piece::Zeros => {
+                row.structure = Structure::Unused;
+                rows.push(row);
+            }
+            Piece::Unknown => {
+                rows.push(row);
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,0 +1,149 @@
+//! One tree block: `struct btrfs_header`, then items (leaf) or pointers (node); include/uapi/linux/btrfs_tree.h.
+
+use super::bytes::{u8_at, u32_at, u64_at};
+use super::key::{KEY_BYTES, Key};
+
+const HEADER_BYTES: usize = 101;
+const ITEM_BYTES: usize = KEY_BYTES + 8;
+const POINTER_BYTES: usize = KEY_BYTES + 16;
+/// `BTRFS_MAX_LEVEL`.
+const MAX_LEVEL: u8 = 8;
+/// `BTRFS_HEADER_FLAG_RELOC`.
+const FLAG_RELOC: u64 = 1 << 1;
+
+/// What a tree block says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Its own logical address.
+    pub bytenr: u64,
+    pub flags: u64,
+    pub generation: u64,
+    /// Objectid of its tree's root.
+    pub owner: u64,
+    pub level: u8,
+    count: u32,
+}
+
+impl Header {
+    /// The header at the start of `bytes`, if it can be one of the file system `fsid`.
+    pub fn parse(bytes: &[u8], fsid: &[u8; 16], node_bytes: u32) -> Option<Header> {
+        if bytes.get(32..48)? != fsid {
+            return None;
+        }
+        let header = Header {
+            bytenr: u64_at(bytes, 48)?,
+            flags: u64_at(bytes, 56)?,
+            generation: u64_at(bytes, 80)?,
+            owner: u64_at(bytes, 88)?,
+            level: u8_at(bytes, 100)?,
+            count: u32_at(bytes, 96)?,
+        };
+        let entry = if header.level == 0 {
+            ITEM_BYTES
+        } else {
+            POINTER_BYTES
+        };
+        let fits = header.count as usize <= (node_bytes as usize - HEADER_BYTES) / entry;
+        (fits && header.level < MAX_LEVEL).then_some(header)
+    }
+
+    /// Whether balance moves its tree.
+    pub fn is_relocated(&self) -> bool {
+        self.flags & FLAG_RELOC != 0
+    }
+}
+
+/// A whole tree block.
+#[derive(Debug)]
+pub struct Block {
+    pub header: Header,
+    bytes: Box<[u8]>,
+}
+
+impl Block {
+    /// The block in `bytes`, which are one node's.
+    pub fn parse(bytes: &[u8], fsid: &[u8; 16]) -> Option<Block> {
+        let header = Header::parse(bytes, fsid, u32::try_from(bytes.len()).ok()?)?;
+        Some(Block {
+            header,
+            bytes: bytes.into(),
+        })
+    }
+
+    /// How many items or pointers it has.
+    pub fn len(&self) -> usize {
+        self.header.count as usize
+    }
+
+    fn entry(&self, number: usize) -> Option<&[u8]> {
+        if number >= self.len() {
+            return None;
+        }
+        let bytes = if self.header.level == 0 {
+            ITEM_BYTES
+        } else {
+            POINTER_BYTES
+        };
+        self.bytes
+            .get(HEADER_BYTES + number * bytes..)?
+            .get(..bytes)
+    }
+
+    /// The key of an item or pointer.
+    pub fn key(&self, number: usize) -> Option<Key> {
+        Key::parse(self.entry(number)?)
+    }
+
+    /// The block that a node points to.
+    pub fn child(&self, number: usize) -> Option<u64> {
+        if self.header.level == 0 {
+            return None;
+        }
+        u64_at(self.entry(number)?, KEY_BYTES)
+    }
+
+    /// An item of a leaf. Offsets count from the end of the header.
+    pub fn item(&self, number: usize) -> Option<(Key, &[u8])> {
+        if self.header.level != 0 {
+            return None;
+        }
+        let entry = self.entry(number)?;
+        let start = HEADER_BYTES.checked_add(u32_at(entry, KEY_BYTES)? as usize)?;
+        let end = start.checked_add(u32_at(entry, KEY_BYTES + 4)? as usize)?;
+        Some((Key::parse(entry)?, self.bytes.get(start..end)?))
+    }
+
+    /// All items of a leaf that can be read.
+    pub fn items(&self) -> impl Iterator<Item = (Key, &[u8])> {
+        (0..self.len()).filter_map(|number| self.item(number))
+    }
+
+    /// All blocks that a node points to.
+    pub fn children(&self) -> impl Iterator<Item = u64> {
+        (0..self.len()).filter_map(|number| self.child(number))
+    }
+
+    /// How many keys are smaller than `key`.
+    pub fn position(&self, key: &Key) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.key(middle).is_some_and(|k| k < *key) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The child in whose range `key` is: the last whose key is not greater, or the first.
+    pub fn child_for(&self, key: &Key) -> usize {
+        let position = self.position(key);
+        if self.key(position) == Some(*key) {
+            position
+        } else {
+            position.saturating_sub(1)
+        }
+    }
+}

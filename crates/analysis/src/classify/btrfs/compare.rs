@@ -1,0 +1,170 @@
+//! A leaf compared with what the same keys held at the superblock before.
+
+use super::block::Block;
+use super::bytes::{is_zero, u64_at};
+use super::commit::{Follower, Step};
+use super::items::Reasons;
+use super::key::{Key, kind, tree};
+use super::superblock::Super;
+use super::volume::ROOT_ITEM_BYTENR;
+use crate::classify::Disks;
+use fscost_recording::Result;
+
+/// A leaf is compared with at most so many leaves of the tree before it.
+const MAX_OLD_LEAVES: usize = 64;
+/// Where the UUIDs stand in `struct btrfs_root_item`.
+const ROOT_ITEM_UUID: std::ops::Range<usize> = 247..263;
+const ROOT_ITEM_PARENT_UUID: std::ops::Range<usize> = 263..279;
+
+impl Follower {
+    /// Compare a leaf with what the same keys were before.
+    pub fn compare(
+        &mut self,
+        step: &mut Step<'_>,
+        leaf: &Block,
+        owner: u64,
+        reasons: &mut Reasons,
+        disks: &mut Disks<'_>,
+    ) -> Result<()> {
+        let (Some(first), Some(last)) = (leaf.key(0), leaf.key(leaf.len().saturating_sub(1)))
+        else {
+            return Ok(());
+        };
+        let (old_root, new_root) = self.roots(step, owner, disks)?;
+        let (old_log, _) = step.log_roots.get(&owner).copied().unwrap_or_default();
+        let is_log = leaf.header.owner == tree::LOG;
+        let mut old = Vec::new();
+        for root in [old_log.filter(|_| is_log), old_root].into_iter().flatten() {
+            old.extend(
+                self.volume
+                    .leaves(disks, root, first, last, MAX_OLD_LEAVES)?,
+            );
+        }
+        let before = |key: &Key| {
+            old.iter()
+                .find_map(|leaf| leaf.item(leaf.position(key)).filter(|(k, _)| k == key))
+        };
+        for (key, item) in leaf.items() {
+            reasons.add(key, before(&key).map(|(_, item)| item), Some(item));
+        }
+        // A log holds only what changed: what is not in it is not gone.
+        if is_log {
+            return Ok(());
+        }
+        for (key, item) in old.iter().flat_map(|leaf| leaf.items()) {
+            if leaf.key(leaf.position(&key)) == Some(key) {
+                continue;
+            }
+            // At the borders it may have moved to a neighbour.
+            let inside = first < key && key < last;
+            let gone = inside
+                || match new_root {
+                    Some(root) => self.volume.find(disks, root, key)?.is_none(),
+                    None => false,
+                };
+            if gone {
+                reasons.add(key, Some(item), None);
+            }
+        }
+        Ok(())
+    }
+
+    /// The roots of a tree before and after. A new snapshot was what it is a snapshot of.
+    pub fn roots(
+        &mut self,
+        step: &mut Step<'_>,
+        owner: u64,
+        disks: &mut Disks<'_>,
+    ) -> Result<(Option<u64>, Option<u64>)> {
+        if let Some(&roots) = step.roots.get(&owner) {
+            return Ok(roots);
+        }
+        let mut root_of = |superblock: Option<&Super>| match (superblock, owner) {
+            (None, _) => Ok(None),
+            (Some(s), tree::ROOT) => Ok(Some(s.root)),
+            (Some(s), tree::CHUNK) => Ok(Some(s.chunk_root)),
+            (Some(s), _) => self.volume.root_of(disks, s.root, owner),
+        };
+        let mut roots = (root_of(step.old)?, root_of(step.new)?);
+        if let (None, Some(old), Some(new)) = (roots.0, step.old, step.new) {
+            roots.0 = self.origin(old, new, owner, disks)?;
+        }
+        step.roots.insert(owner, roots);
+        Ok(roots)
+    }
+
+    /// The root that a new snapshot was made of.
+    fn origin(
+        &mut self,
+        old: &Super,
+        new: &Super,
+        owner: u64,
+        disks: &mut Disks<'_>,
+    ) -> Result<Option<u64>> {
+        let (from, to) = (
+            Key::new(owner, kind::ROOT_ITEM, 0),
+            Key::new(owner, kind::ROOT_ITEM, u64::MAX),
+        );
+        let items = self.volume.items(disks, new.root, from, to)?;
+        let parent = items
+            .first()
+            .and_then(|(_, item)| item.get(ROOT_ITEM_PARENT_UUID));
+        let Some(parent) = parent.filter(|uuid| !is_zero(uuid)) else {
+            return Ok(None);
+        };
+        let leaves = self
+            .volume
+            .leaves(disks, old.root, Key::FIRST, Key::LAST, MAX_OLD_LEAVES)?;
+        let mut items = leaves
+            .iter()
+            .flat_map(|leaf| leaf.items())
+            .filter(|(key, _)| key.kind == kind::ROOT_ITEM);
+        Ok(items
+            .find(|(_, item)| item.get(ROOT_ITEM_UUID) == Some(parent))
+            .and_then(|(_, item)| u64_at(item, ROOT_ITEM_BYTENR)))
+    }
+
+    /// Which tree each block of a log belongs to: from the tree of logs to the logs, over what was just written.
+    pub fn find_logged(&mut self, step: &mut Step<'_>, disks: &mut Disks<'_>) -> Result<()> {
+        let log_root = |s: Option<&Super>| s.map(|s| s.log_root).filter(|&root| root != 0);
+        let (old, new) = (log_root(step.old), log_root(step.new));
+        let Some(new) = new else { return Ok(()) };
+        let mut logs = Vec::new();
+        for leaf in self
+            .volume
+            .leaves(disks, new, Key::FIRST, Key::LAST, MAX_OLD_LEAVES)?
+        {
+            let roots = leaf
+                .items()
+                .filter(|(key, _)| (key.objectid, key.kind) == (tree::LOG, kind::ROOT_ITEM));
+            logs.extend(
+                roots.filter_map(|(key, item)| Some((key.offset, u64_at(item, ROOT_ITEM_BYTENR)?))),
+            );
+        }
+        for (id, root) in logs {
+            let before = match old {
+                Some(old) => {
+                    match self
+                        .volume
+                        .find(disks, old, Key::new(tree::LOG, kind::ROOT_ITEM, id))?
+                    {
+                        Some(item) => u64_at(&item, ROOT_ITEM_BYTENR),
+                        None => None,
+                    }
+                }
+                None => None,
+            };
+            step.log_roots.insert(id, (before, Some(root)));
+            let mut next = vec![root];
+            while let Some(bytenr) = next.pop() {
+                if !self.written.contains_key(&bytenr) || step.logged.insert(bytenr, id).is_some() {
+                    continue;
+                }
+                if let Some(block) = self.volume.block(disks, bytenr)? {
+                    next.extend(block.children());
+                }
+            }
+        }
+        Ok(())
+    }
+}

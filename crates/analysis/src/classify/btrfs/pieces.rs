@@ -1,0 +1,122 @@
+//! Cuts a write into pieces of one kind each.
+
+use super::block::Header;
+use super::bytes::is_zero;
+use super::chunk::flag;
+use super::superblock::{copy_at, next_copy};
+use super::volume::Volume;
+
+/// What a piece of a write is, as far as its place and first bytes say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece {
+    Superblock {
+        copy: u8,
+    },
+    Block {
+        header: Header,
+        copy: u8,
+    },
+    /// Part of the tree block at a logical address: the write begins or ends within it.
+    PartOfBlock {
+        bytenr: u64,
+        copy: u8,
+    },
+    Data {
+        copy: u8,
+    },
+    /// Parity of RAID5 or RAID6.
+    Parity,
+    /// Nothing is known to lie here yet: a chunk that was allocated since the last commit, if it is not a block by its header.
+    Unmapped,
+    /// Zeros where no data lies.
+    Zeros,
+    Unknown,
+}
+
+/// The first piece of `length` bytes at `offset` of a disk, and its bytes. `content` is empty for a write-zeroes.
+pub fn first_piece(
+    volume: &Volume,
+    disk: u16,
+    offset: u64,
+    length: u64,
+    content: &[u8],
+) -> (Piece, u64) {
+    if let Some((copy, bytes)) = copy_at(offset) {
+        let bytes = bytes.min(length);
+        let is_super = content.get(0x41..0x48) == Some(b"BHRfS_M".as_slice());
+        return match content.get(..bytes as usize) {
+            Some(content) if !is_super && !is_zero(content) => (Piece::Unknown, bytes),
+            Some(_) if is_super => (Piece::Superblock { copy }, bytes),
+            _ => (Piece::Zeros, bytes),
+        };
+    }
+    let limit = length.min(next_copy(offset) - offset);
+    if content.is_empty() {
+        return (Piece::Zeros, limit);
+    }
+    let Some(place) = volume.place(disk, offset) else {
+        let until = volume
+            .devid(disk)
+            .map_or(u64::MAX, |devid| volume.chunks.next_stripe(devid, offset));
+        return run_until_block(
+            volume,
+            content,
+            limit.min(until - offset),
+            Piece::Unmapped,
+            0,
+        );
+    };
+    let limit = limit.min(place.run);
+    let Some(logical) = place.logical else {
+        return (Piece::Parity, limit);
+    };
+    let copy = place.copy;
+    if place.flags & (flag::METADATA | flag::SYSTEM) == 0 {
+        return (Piece::Data { copy }, limit);
+    }
+    if let Some(header) = block_at(volume, content, limit).filter(|h| h.bytenr == logical) {
+        return (Piece::Block { header, copy }, u64::from(volume.node_bytes));
+    }
+    if place.flags & flag::DATA != 0 {
+        return run_until_block(volume, content, limit, Piece::Data { copy }, copy);
+    }
+    let node_bytes = u64::from(volume.node_bytes);
+    let slot = logical - logical % node_bytes;
+    let bytes = limit.min(slot + node_bytes - logical);
+    match content.get(..bytes as usize) {
+        Some(content) if !is_zero(content) => (Piece::PartOfBlock { bytenr: slot, copy }, bytes),
+        _ => (Piece::Zeros, bytes),
+    }
+}
+
+fn block_at(volume: &Volume, content: &[u8], limit: u64) -> Option<Header> {
+    if limit < u64::from(volume.node_bytes) {
+        return None;
+    }
+    volume.header(content)
+}
+
+/// A block by its header, or everything before the next.
+fn run_until_block(
+    volume: &Volume,
+    content: &[u8],
+    limit: u64,
+    otherwise: Piece,
+    copy: u8,
+) -> (Piece, u64) {
+    if let Some(header) = block_at(volume, content, limit) {
+        return (Piece::Block { header, copy }, u64::from(volume.node_bytes));
+    }
+    let step = u64::from(volume.sector_bytes);
+    let mut at = step;
+    while at < limit {
+        if content
+            .get(at as usize..)
+            .is_some_and(|rest| block_at(volume, rest, limit - at).is_some())
+        {
+            break;
+        }
+        at += step;
+    }
+    (otherwise, at.min(limit))
+}

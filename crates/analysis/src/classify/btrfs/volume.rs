@@ -1,0 +1,245 @@
+//! The file system's blocks by logical address, read through the chunk map, and searches in its trees.
+
+use super::block::{Block, Header};
+use super::bytes::u64_at;
+use super::chunk::{Chunk, ChunkMap, Place};
+use super::key::{Key, kind, tree};
+use super::superblock::Super;
+use crate::classify::Disks;
+use fscost_recording::Result;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::rc::Rc;
+
+/// Bytes of tree blocks kept in memory: what a commit compares is mostly what was written last.
+const CACHE_BYTES: usize = 64 << 20;
+/// A chunk tree of more blocks is not believed: it would map 2 PiB.
+const MAX_CHUNK_BLOCKS: usize = 16384;
+/// Where `bytenr` stands in `struct btrfs_root_item`.
+pub const ROOT_ITEM_BYTENR: usize = 176;
+
+/// One file system on its devices.
+pub struct Volume {
+    pub fsid: [u8; 16],
+    pub node_bytes: u32,
+    pub sector_bytes: u32,
+    /// The recording's disks by device id.
+    devices: HashMap<u64, u16>,
+    pub chunks: ChunkMap,
+    chunk_root: u64,
+    cache: HashMap<u64, Rc<Block>>,
+    order: VecDeque<u64>,
+}
+
+impl Volume {
+    pub fn new(superblock: &Super, devices: HashMap<u64, u16>) -> Volume {
+        let mut chunks = ChunkMap::default();
+        superblock.add_chunks(&mut chunks);
+        Volume {
+            fsid: superblock.fsid,
+            node_bytes: superblock.node_bytes,
+            sector_bytes: superblock.sector_bytes,
+            devices,
+            chunks,
+            chunk_root: 0,
+            cache: HashMap::new(),
+            order: VecDeque::new(),
+        }
+    }
+
+    pub fn owns(&self, disk: u16) -> bool {
+        self.devices.values().any(|&d| d == disk)
+    }
+
+    /// The device id of a disk.
+    pub fn devid(&self, disk: u16) -> Option<u64> {
+        self.devices
+            .iter()
+            .find(|&(_, &d)| d == disk)
+            .map(|(&devid, _)| devid)
+    }
+
+    pub fn disk(&self, devid: u64) -> Option<u16> {
+        self.devices.get(&devid).copied()
+    }
+
+    /// What the chunk map says of a place on a disk.
+    pub fn place(&self, disk: u16, offset: u64) -> Option<Place> {
+        self.chunks.place(self.devid(disk)?, offset)
+    }
+
+    /// The header at the start of `bytes`, if a block of this file system begins there.
+    pub fn header(&self, bytes: &[u8]) -> Option<Header> {
+        Header::parse(bytes, &self.fsid, self.node_bytes)
+    }
+
+    /// Remember a block that was just written.
+    pub fn put(&mut self, bytes: &[u8]) {
+        let Some(block) = Block::parse(bytes, &self.fsid) else {
+            return;
+        };
+        let bytenr = block.header.bytenr;
+        if self.cache.insert(bytenr, Rc::new(block)).is_none() {
+            self.order.push_back(bytenr);
+        }
+        while self.order.len() > CACHE_BYTES / self.node_bytes as usize {
+            if let Some(oldest) = self.order.pop_front() {
+                self.cache.remove(&oldest);
+            }
+        }
+    }
+
+    /// Forget a block: part of it was written.
+    pub fn forget(&mut self, bytenr: u64) {
+        if self.cache.remove(&bytenr).is_some() {
+            self.order.retain(|&b| b != bytenr);
+        }
+    }
+
+    /// The tree block at a logical address, if there is one.
+    pub fn block(&mut self, disks: &mut Disks<'_>, bytenr: u64) -> Result<Option<Rc<Block>>> {
+        if let Some(block) = self.cache.get(&bytenr) {
+            return Ok(Some(block.clone()));
+        }
+        let spots: Vec<_> = self.chunks.copies(bytenr).collect();
+        let mut bytes = vec![0; self.node_bytes as usize];
+        for spot in spots {
+            let Some(disk) = self.disk(spot.devid) else {
+                continue;
+            };
+            disks.read(disk, spot.offset, &mut bytes)?;
+            if self.header(&bytes).is_some_and(|h| h.bytenr == bytenr) {
+                self.put(&bytes);
+                return Ok(self.cache.get(&bytenr).cloned());
+            }
+        }
+        Ok(None)
+    }
+
+    /// Read the chunk map again if the chunk tree is another.
+    pub fn follow_chunks(&mut self, disks: &mut Disks<'_>, superblock: &Super) -> Result<()> {
+        if superblock.chunk_root == self.chunk_root {
+            return Ok(());
+        }
+        // Chunks that are gone stay until others take their place: nothing else is written there.
+        superblock.add_chunks(&mut self.chunks);
+        let mut seen = HashSet::new();
+        let mut next = vec![superblock.chunk_root];
+        let mut found = ChunkMap::default();
+        superblock.add_chunks(&mut found);
+        while let Some(bytenr) = next.pop() {
+            if seen.len() >= MAX_CHUNK_BLOCKS || !seen.insert(bytenr) {
+                continue;
+            }
+            let Some(block) = self.block(disks, bytenr)? else {
+                continue;
+            };
+            if block.header.owner != tree::CHUNK {
+                continue;
+            }
+            next.extend(block.children());
+            for (key, item) in block.items().filter(|(key, _)| key.kind == kind::CHUNK) {
+                if let Some((chunk, _)) = Chunk::parse(key.offset, item) {
+                    found.insert(chunk);
+                }
+            }
+        }
+        if found.len() > 0 {
+            self.chunks = found;
+        }
+        self.chunk_root = superblock.chunk_root;
+        Ok(())
+    }
+
+    /// The leaves of the tree at `root` that hold keys from `from` to `to`, at most `limit`. The first may hold only smaller ones.
+    pub fn leaves(
+        &mut self,
+        disks: &mut Disks<'_>,
+        root: u64,
+        from: Key,
+        to: Key,
+        limit: usize,
+    ) -> Result<Vec<Rc<Block>>> {
+        let mut found = Vec::new();
+        // Levels only decrease on the way down, so a cycle cannot go on; nodes are bounded with leaves.
+        let mut nodes = 0;
+        let mut next = vec![(root, u8::MAX)];
+        while let Some((bytenr, below)) = next.pop() {
+            let Some(block) = self
+                .block(disks, bytenr)?
+                .filter(|b| b.header.level < below)
+            else {
+                continue;
+            };
+            if block.header.level == 0 {
+                found.push(block);
+                if found.len() >= limit {
+                    break;
+                }
+                continue;
+            }
+            nodes += 1;
+            if nodes > limit.saturating_mul(2) + 8 {
+                break;
+            }
+            let first = block.child_for(&from);
+            let last = block.child_for(&to);
+            for number in (first..=last)
+                .take(limit)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+            {
+                next.extend(block.child(number).map(|child| (child, block.header.level)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The item with this key.
+    pub fn find(&mut self, disks: &mut Disks<'_>, root: u64, key: Key) -> Result<Option<Vec<u8>>> {
+        let leaves = self.leaves(disks, root, key, key, 1)?;
+        let found = leaves
+            .iter()
+            .find_map(|leaf| leaf.item(leaf.position(&key)));
+        Ok(found
+            .filter(|(k, _)| *k == key)
+            .map(|(_, item)| item.to_vec()))
+    }
+
+    /// Items with keys from `from` to `to`, of at most two leaves.
+    pub fn items(
+        &mut self,
+        disks: &mut Disks<'_>,
+        root: u64,
+        from: Key,
+        to: Key,
+    ) -> Result<Vec<(Key, Vec<u8>)>> {
+        let mut found = Vec::new();
+        for leaf in self.leaves(disks, root, from, to, 2)? {
+            let items = (leaf.position(&from)..leaf.len()).map_while(|number| leaf.item(number));
+            found.extend(
+                items
+                    .take_while(|(key, _)| *key <= to)
+                    .map(|(key, item)| (key, item.to_vec())),
+            );
+        }
+        Ok(found)
+    }
+
+    /// The root block of tree `id`, as the tree of roots at `root_tree` says.
+    pub fn root_of(
+        &mut self,
+        disks: &mut Disks<'_>,
+        root_tree: u64,
+        id: u64,
+    ) -> Result<Option<u64>> {
+        let (from, to) = (
+            Key::new(id, kind::ROOT_ITEM, 0),
+            Key::new(id, kind::ROOT_ITEM, u64::MAX),
+        );
+        let items = self.items(disks, root_tree, from, to)?;
+        Ok(items
+            .last()
+            .and_then(|(_, item)| u64_at(item, ROOT_ITEM_BYTENR)))
+    }
+}
