@@ -45,7 +45,7 @@ def study_view(report: Report) -> StudyView:
     sections += [Section(table.title, _table(table, lines)) for table, lines in report.tables]
     sections += [_claim(judged) for judged in report.claims]
     sections.append(Section("How to read it", None, [*RULES, *_counts(report), *map(plain, conditions(results))]))
-    notes = [f"{ref.profile}.{ref.phase}: {note}" for ref, note in study.published.notes.items()]
+    notes = [f"{ref.profile}.{ref.phase}.{ref.metric}: {note}" for ref, note in study.published.notes.items()]
     if notes:
         sections.append(Section("On the published figures", None, notes))
     wrong = problems(results)
@@ -169,4 +169,6 @@ def _with_interval(measured: Measured, unit: str) -> str:
 def _with_width(measured: Measured, unit: str) -> str:
     text = _number(_median(measured), unit)
     width = None if measured.interval is None else measured.interval.relative_half_width
-    return text if width is None else f"{text} ±{width * 100:.0f}%"
+    if width is None:
+        return text
+    return f"{text} ±{width * 100:.0f}%" if width < 1 else f"{text} ±>100%"
