@@ -24,7 +24,7 @@ __all__ = [
 
 def catalogue() -> list[Profile]:
     """Every profile that has a name of its own."""
-    return load_catalogue()
+    return list(load_catalogue())
 
 
 def resolve(text: str) -> Profile:

@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -17,8 +18,9 @@ _REQUIRED = ("spelling", "summary")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
-def load_catalogue() -> list[Profile]:
-    """Every profile of our data files, in the order of the files."""
+@cache
+def load_catalogue() -> tuple[Profile, ...]:
+    """Every profile of our data files, in the order of the files. Read once: the files are part of the program."""
     folder = resources.files("fscost.profile") / "catalogue"
     profiles: dict[str, Profile] = {}
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
@@ -26,7 +28,7 @@ def load_catalogue() -> list[Profile]:
             if profile.name in profiles:
                 raise InputError(f"{file.name}: '{profile.name}' is in another file too", "give it another name")
             profiles[profile.name] = profile
-    return list(profiles.values())
+    return tuple(profiles.values())
 
 
 def read_catalogue(file: str, text: str) -> list[Profile]:
