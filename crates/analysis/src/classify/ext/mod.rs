@@ -1,13 +1,138 @@
-//! ext2, ext3, ext4.
+//! ext2, ext3, ext4: who uses each block follows from the metadata as it is committed or written home; the journal's copies are the metadata.
 
-use crate::classify::Family;
-use fscost_recording::{Image, Recording, Result};
+mod bytes;
+mod commit;
+mod directory;
+mod explain;
+mod formatting;
+mod inode;
+mod jbd2;
+mod journal;
+mod layout;
+mod map;
+mod names;
+mod ownership;
+mod pending;
+mod pieces;
+mod running;
+mod space;
+mod state;
+mod superblock;
+
+use crate::classify::{Disks, Family, Rows, Write};
+use fscost_recording::{Image, Instant, Recording, Result};
+use journal::Piece;
+use pieces::piece;
+use running::Running;
+use superblock::Superblock;
 
 /// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as mkfs left it.
 pub fn detect(
-    _recording: &Recording,
-    _disk: u16,
-    _image: &mut Image<'_>,
+    recording: &Recording,
+    disk: u16,
+    image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
-    Ok(None)
+    let Some(superblock) = superblock_of(image)?.filter(|s| !s.is_journal_device()) else {
+        return Ok(None);
+    };
+    let mut journal_disk = None;
+    if superblock.has_journal() && superblock.journal_inode == 0 {
+        for other in (0..recording.header().disks.len() as u16).filter(|&d| d != disk) {
+            let mut image = match recording.image_at(other, &Instant::Mark("mount".into())) {
+                Ok(image) => image,
+                Err(_) => recording.image_at(other, &Instant::End)?,
+            };
+            let found = superblock_of(&mut image)?;
+            if found.is_some_and(|s| s.is_journal_device() && s.uuid == superblock.journal_uuid) {
+                journal_disk = Some(other);
+            }
+        }
+    }
+    Ok(Some(Box::new(Ext {
+        disk,
+        journal_disk,
+        block_bytes: u64::from(superblock.block_bytes),
+        superblock,
+        formatting: Vec::new(),
+        running: None,
+    })))
+}
+
+fn superblock_of(image: &mut Image<'_>) -> Result<Option<Superblock>> {
+    let mut bytes = [0; superblock::BYTES];
+    let size = image.size_bytes();
+    if size < superblock::AT + bytes.len() as u64 {
+        return Ok(None);
+    }
+    image.read_at(superblock::AT, &mut bytes)?;
+    Ok(Superblock::parse(&bytes, size))
+}
+
+/// One of these file systems.
+struct Ext {
+    disk: u16,
+    journal_disk: Option<u16>,
+    superblock: Superblock,
+    block_bytes: u64,
+    /// What mkfs wrote, until it is known what of.
+    formatting: Vec<Piece>,
+    /// Once mkfs has ended.
+    running: Option<Running>,
+}
+
+impl Family for Ext {
+    fn name(&self) -> &'static str {
+        "ext"
+    }
+
+    fn owns(&self, disk: u16) -> bool {
+        disk == self.disk || Some(disk) == self.journal_disk
+    }
+
+    fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        if write.formatting {
+            self.formatting.push(piece(write, 0, u64::MAX, 1));
+            return Ok(());
+        }
+        let (disk, bytes) = (self.disk, self.block_bytes);
+        let running = self.run(disks, rows)?;
+        if write.disk == disk {
+            running.home(write, bytes, disks, rows)
+        } else {
+            running.journal_disk(write, bytes, disks, rows)
+        }
+    }
+
+    /// What is discarded was released by the metadata before.
+    fn discard(&mut self, _: u16, _: u64, _: u64, _: &mut Rows) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self, _: u16, _: u64, rows: &mut Rows) -> Result<()> {
+        if let Some(running) = &mut self.running {
+            running.name_rows(rows);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        self.run(disks, rows)?.finish(disks, rows)
+    }
+}
+
+impl Ext {
+    fn run(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<&mut Running> {
+        let running = match self.running.take() {
+            Some(running) => running,
+            None => {
+                let running =
+                    Running::load(self.superblock.clone(), self.disk, self.journal_disk, disks)?;
+                for piece in std::mem::take(&mut self.formatting) {
+                    running.formatted(piece, self.disk, self.block_bytes, rows);
+                }
+                running
+            }
+        };
+        Ok(self.running.insert(running))
+    }
 }

@@ -1,0 +1,114 @@
+//! What takes effect when a transaction is committed, and what is then known of rows before.
+
+use super::{
+    journal::{Copy, Journal, Transaction},
+    pieces::{plain, push_merged},
+    running::{Checkpoint, Running},
+    state::{Applied, Blocks, Explanation},
+};
+use crate::classify::{Cause, Causes, Disks, Row, Rows, Structure};
+use fscost_recording::Result;
+
+impl Running {
+    /// Transactions that are whole take effect.
+    pub(super) fn commit(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        while let Some((sequence, transaction)) = self.journal.as_mut().and_then(Journal::committed)
+        {
+            self.transaction(sequence, &transaction, disks, rows)?;
+        }
+        let abandoned = self.journal.as_mut().map(Journal::abandoned);
+        push_merged(abandoned.iter().flatten().map(lost).collect(), rows);
+        Ok(())
+    }
+
+    fn transaction(
+        &mut self,
+        sequence: u32,
+        transaction: &Transaction,
+        disks: &mut Disks<'_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let copies = transaction
+            .copies
+            .iter()
+            .filter_map(|(home, copy)| Some((*home, copy.as_ref()?)));
+        let blocks: Blocks<'_> = copies
+            .clone()
+            .map(|(home, copy)| (home, &*copy.content))
+            .collect();
+        let applied = self.state.apply(&blocks, disks)?;
+        let mut found = Vec::new();
+        for (home, copy) in copies {
+            let Some(&what) = applied.explanations.get(&home) else {
+                continue;
+            };
+            let row = self.row(copy.piece, what, Some(sequence), rows);
+            found.push(Row {
+                structure: Structure::JournalCopy,
+                home: Some(what.structure),
+                ..row
+            });
+            self.owe_checkpoint(home, what, sequence);
+        }
+        push_merged(found, rows);
+        self.pending.committed();
+        self.take_effect(&applied, 0, rows);
+        Ok(())
+    }
+
+    fn owe_checkpoint(&mut self, home: u64, what: Explanation, transaction: u32) {
+        if what.structure == Structure::FileData {
+            self.checkpoints.remove(&home);
+            return;
+        }
+        let owed = self.checkpoints.entry(home).or_insert(Checkpoint {
+            what: Explanation {
+                causes: Causes::NONE,
+                ..what
+            },
+            transaction,
+        });
+        // Several inodes of a table's block are no one inode.
+        let inode = if owed.what.causes.is_empty() || owed.what.inode == what.inode {
+            what.inode
+        } else {
+            0
+        };
+        let causes = owed.what.causes.and(what.causes);
+        *owed = Checkpoint {
+            what: Explanation {
+                causes,
+                inode,
+                ..what
+            },
+            transaction,
+        };
+    }
+
+    pub(super) fn take_effect(&mut self, applied: &Applied, event: u64, rows: &mut Rows) {
+        for &(start, length) in &applied.claimed {
+            self.pending.resolve(start, length, &mut self.state, rows);
+        }
+        if self.journal.is_none() {
+            for &inode in &applied.inodes {
+                self.pending.confirm(inode, event);
+            }
+        }
+    }
+
+    pub(super) fn finish(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        self.name_rows(rows);
+        let Some(journal) = &mut self.journal else {
+            return Ok(());
+        };
+        for (sequence, transaction) in journal.uncommitted() {
+            self.transaction(sequence, &transaction, disks, rows)?;
+        }
+        self.commit(disks, rows)
+    }
+}
+
+/// A copy that belongs to no transaction that ever became whole.
+fn lost(copy: &Copy) -> Row {
+    plain(copy.piece, Structure::JournalCopy, Cause::Unknown)
+}

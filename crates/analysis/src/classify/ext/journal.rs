@@ -1,0 +1,202 @@
+//! Follows the journal: which transaction each block belongs to, and when its copies take effect.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::jbd2::{self, Control, Tag};
+use crate::classify::Structure;
+
+/// Where the journal lies.
+#[derive(Debug)]
+pub enum Place {
+    /// In blocks of the file system itself: first block, blocks, position of the first.
+    Inside(Vec<(u64, u64, u32)>),
+    /// On a disk of its own, where positions are block numbers.
+    Disk {
+        /// The block of the journal's superblock.
+        superblock: u32,
+    },
+}
+
+/// Some bytes of a write that are to become a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// The write's event.
+    pub event: u64,
+    /// The disk.
+    pub disk: u16,
+    /// Byte offset.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+}
+
+/// A copy, as it lies in the journal.
+#[derive(Debug)]
+pub struct Copy {
+    /// The bytes of the journal.
+    pub piece: Piece,
+    /// The block's content.
+    pub content: Box<[u8]>,
+}
+
+/// One transaction that is being written.
+#[derive(Debug, Default)]
+pub struct Transaction {
+    /// The copies that have arrived, by the block that they are of, in the order of their positions.
+    pub copies: Vec<(u64, Option<Copy>)>,
+    missing: usize,
+    committed: bool,
+}
+
+/// What a write to the journal was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// A block of the journal's own.
+    Own(Structure, Option<u32>),
+    /// A copy: it is kept, and comes back with its transaction.
+    Kept,
+}
+
+/// The journal.
+#[derive(Debug)]
+pub struct Journal {
+    place: Place,
+    superblock: jbd2::Superblock,
+    transactions: BTreeMap<u32, Transaction>,
+    /// Positions whose copies are announced, and not written yet: the transaction, the number in it, whether it is escaped.
+    expected: HashMap<u32, (u32, usize, bool)>,
+    /// Copies that were written before the descriptor which announces them.
+    early: BTreeMap<u32, Copy>,
+    /// Copies of transactions that never became whole.
+    abandoned: Vec<Copy>,
+}
+
+impl Journal {
+    /// A journal at `place`, with its superblock.
+    pub fn new(place: Place, superblock: jbd2::Superblock) -> Journal {
+        Journal {
+            place,
+            superblock,
+            transactions: BTreeMap::new(),
+            expected: HashMap::new(),
+            early: BTreeMap::new(),
+            abandoned: Vec::new(),
+        }
+    }
+
+    /// The position in the journal of a block: of the file system, or of the journal's own disk.
+    pub fn position(&self, block: u64) -> Option<u32> {
+        match &self.place {
+            Place::Inside(runs) => {
+                let after = runs.partition_point(|&(start, ..)| start <= block);
+                let &(start, length, position) = runs.get(after.checked_sub(1)?)?;
+                let within = block - start;
+                (within < length).then(|| position.saturating_add(within as u32))
+            }
+            Place::Disk { superblock, .. } => u32::try_from(block).ok().filter(|b| b >= superblock),
+        }
+    }
+
+    fn superblock_at(&self) -> u32 {
+        match self.place {
+            Place::Inside(_) => 0,
+            Place::Disk { superblock, .. } => superblock,
+        }
+    }
+
+    /// A block of the journal was written.
+    pub fn write(&mut self, position: u32, content: &[u8], piece: Piece) -> Written {
+        if position == self.superblock_at() {
+            if let Some(superblock) = jbd2::Superblock::parse(content) {
+                self.superblock = superblock;
+            }
+            return Written::Own(Structure::JournalSuperblock, None);
+        }
+        if position >= self.superblock.end() {
+            return Written::Own(Structure::JournalFastCommit, None);
+        }
+        match jbd2::control(content) {
+            Some((Control::Descriptor, sequence)) => {
+                self.announce(position, sequence, content);
+                Written::Own(Structure::JournalDescriptor, Some(sequence))
+            }
+            Some((Control::Commit, sequence)) => {
+                self.transactions.entry(sequence).or_default().committed = true;
+                Written::Own(Structure::JournalCommit, Some(sequence))
+            }
+            Some((Control::Revoke, sequence)) => {
+                Written::Own(Structure::JournalRevoke, Some(sequence))
+            }
+            Some((Control::Superblock, _)) => Written::Own(Structure::JournalSuperblock, None),
+            None => {
+                let copy = Copy {
+                    piece,
+                    content: content.into(),
+                };
+                self.arrive(position, copy);
+                Written::Kept
+            }
+        }
+    }
+
+    fn announce(&mut self, position: u32, sequence: u32, descriptor: &[u8]) {
+        let mut at = position;
+        for Tag { home, escaped } in self.superblock.tags(descriptor) {
+            at = self.superblock.after(at);
+            let transaction = self.transactions.entry(sequence).or_default();
+            let number = transaction.copies.len();
+            transaction.copies.push((home, None));
+            transaction.missing += 1;
+            let displaced = self.expected.insert(at, (sequence, number, escaped));
+            if let Some(older) = displaced.and_then(|(older, ..)| self.transactions.get_mut(&older))
+            {
+                older.missing = older.missing.saturating_sub(1);
+            }
+            if let Some(copy) = self.early.remove(&at) {
+                self.arrive(at, copy);
+            }
+        }
+    }
+
+    fn arrive(&mut self, position: u32, mut copy: Copy) {
+        let announced = self.expected.remove(&position);
+        let slot = announced.and_then(|(sequence, number, escaped)| {
+            let transaction = self.transactions.get_mut(&sequence)?;
+            transaction.missing = transaction.missing.saturating_sub(1);
+            if escaped {
+                jbd2::unescape(&mut copy.content);
+            }
+            transaction.copies.get_mut(number)
+        });
+        match slot {
+            Some((_, slot)) => *slot = Some(copy),
+            None => self.abandoned.extend(self.early.insert(position, copy)),
+        }
+    }
+
+    /// The next transaction that is whole. Older ones will never be.
+    pub fn committed(&mut self) -> Option<(u32, Transaction)> {
+        let (&sequence, _) = self
+            .transactions
+            .iter()
+            .find(|(_, t)| t.committed && t.missing == 0)?;
+        let later = self.transactions.split_off(&sequence);
+        let older = std::mem::replace(&mut self.transactions, later);
+        let copies = older.into_values().flat_map(|t| t.copies);
+        self.abandoned.extend(copies.filter_map(|(_, copy)| copy));
+        Some((sequence, self.transactions.remove(&sequence)?))
+    }
+
+    /// Copies of which it is known by now that no transaction will be made of them.
+    pub fn abandoned(&mut self) -> Vec<Copy> {
+        std::mem::take(&mut self.abandoned)
+    }
+
+    /// At the end: transactions without a commit, in order.
+    pub fn uncommitted(&mut self) -> BTreeMap<u32, Transaction> {
+        self.abandoned
+            .extend(std::mem::take(&mut self.early).into_values());
+        self.expected.clear();
+        std::mem::take(&mut self.transactions)
+    }
+}

@@ -1,0 +1,155 @@
+//! Which names each inode has, and had last.
+
+use std::collections::HashMap;
+
+use super::{directory::Entry, inode::ROOT};
+use crate::classify::{PathId, Paths};
+
+/// A path of more parts than this is a loop (names of one byte in PATH_MAX would be half as many).
+const MAX_DEPTH: usize = 4096;
+/// No path is made longer than this many bytes.
+const MAX_BYTES: usize = 64 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Name {
+    parent: u32,
+    name: Box<[u8]>,
+}
+
+#[derive(Debug, Default)]
+struct Names1 {
+    /// The latest is the last; after the last is gone, it stays as what the inode was called.
+    names: Vec<Name>,
+    alive: bool,
+}
+
+/// The names of all inodes.
+#[derive(Debug, Default)]
+pub struct Names {
+    inodes: HashMap<u32, Names1>,
+    known: HashMap<u32, Option<PathId>>,
+}
+
+impl Names {
+    /// A directory has gained a name.
+    pub fn add(&mut self, parent: u32, entry: &Entry<'_>) {
+        let name = Name {
+            parent,
+            name: entry.name.into(),
+        };
+        let of = self.inodes.entry(entry.inode).or_default();
+        if !of.alive {
+            of.names.clear();
+        }
+        of.alive = true;
+        of.names.push(name);
+        self.forget_paths(entry);
+    }
+
+    /// A directory has lost a name.
+    pub fn remove(&mut self, parent: u32, entry: &Entry<'_>) {
+        let Some(of) = self.inodes.get_mut(&entry.inode).filter(|of| of.alive) else {
+            return;
+        };
+        let found = of
+            .names
+            .iter()
+            .position(|n| n.parent == parent && *n.name == *entry.name);
+        match found {
+            Some(_) if of.names.len() == 1 => of.alive = false,
+            Some(number) => {
+                of.names.remove(number);
+                self.forget_paths(entry);
+            }
+            None => {}
+        }
+    }
+
+    /// The inode is removed: what it is called next is another.
+    pub fn inode_removed(&mut self, inode: u32) {
+        if let Some(of) = self.inodes.get_mut(&inode) {
+            of.alive = false;
+        }
+    }
+
+    fn forget_paths(&mut self, entry: &Entry<'_>) {
+        if entry.is_directory {
+            self.known.clear();
+        } else {
+            self.known.remove(&entry.inode);
+        }
+    }
+
+    /// The inode's path, or the last that it had.
+    pub fn path(&mut self, inode: u32, paths: &mut Paths) -> Option<PathId> {
+        if let Some(&known) = self.known.get(&inode) {
+            return known;
+        }
+        let path = self.text(inode).map(|text| paths.intern(&text));
+        self.known.insert(inode, path);
+        path
+    }
+
+    fn text(&self, inode: u32) -> Option<String> {
+        let mut parts = Vec::new();
+        let (mut at, mut bytes) = (inode, 0);
+        while at != ROOT {
+            let name = self.inodes.get(&at)?.names.last()?;
+            bytes += name.name.len() + 1;
+            parts.push(String::from_utf8_lossy(&name.name));
+            if parts.len() > MAX_DEPTH || bytes > MAX_BYTES {
+                return None;
+            }
+            at = name.parent;
+        }
+        parts.reverse();
+        Some(format!("/{}", parts.join("/")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(inode: u32, name: &str) -> Entry<'_> {
+        Entry {
+            inode,
+            name: name.as_bytes(),
+            is_directory: inode < 100,
+        }
+    }
+
+    fn text(names: &mut Names, inode: u32) -> Option<String> {
+        let mut paths = Paths::default();
+        names.known.clear();
+        names
+            .path(inode, &mut paths)
+            .map(|p| paths.text(p).to_owned())
+    }
+
+    #[test]
+    fn a_path_follows_renames_and_outlives_removal() {
+        let mut names = Names::default();
+        names.add(ROOT, &entry(12, "d"));
+        names.add(12, &entry(100, "f"));
+        assert_eq!(text(&mut names, 100).as_deref(), Some("/d/f"));
+        names.add(ROOT, &entry(12, "e"));
+        names.remove(ROOT, &entry(12, "d"));
+        assert_eq!(text(&mut names, 100).as_deref(), Some("/e/f"));
+        names.remove(12, &entry(100, "f"));
+        assert_eq!(text(&mut names, 100).as_deref(), Some("/e/f"));
+        names.inode_removed(100);
+        names.add(ROOT, &entry(100, "new"));
+        assert_eq!(text(&mut names, 100).as_deref(), Some("/new"));
+        assert_eq!(text(&mut names, ROOT).as_deref(), Some("/"));
+        assert_eq!(text(&mut names, 777), None);
+    }
+
+    #[test]
+    fn a_loop_of_directories_has_no_path() {
+        let mut names = Names::default();
+        names.add(12, &entry(13, "a"));
+        names.add(13, &entry(12, "b"));
+        assert_eq!(text(&mut names, 12), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! Data reaches the disk before the metadata that says whose it is: rows which wait for their owner.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{space::Kind, state::State};
+use crate::classify::{Cause, Causes, Rows, Structure};
+
+/// A block is mapped by the transaction that runs when its data is written, or by the next where one is just being committed; later ones
+/// can only use it for something else.
+const COMMITS: u64 = 2;
+
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    /// Blocks.
+    length: u64,
+    event: u64,
+    commit: u64,
+    /// Without a journal: who owned the blocks as far as the disk told, or 0.
+    owner: u32,
+}
+
+/// The rows that wait.
+#[derive(Debug, Default)]
+pub struct Pending {
+    /// By first block and number of the row.
+    rows: BTreeMap<(u64, usize), Waiting>,
+    longest: u64,
+    /// Commits so far.
+    commits: u64,
+    /// The event at which an inode in use was last written, where there is no journal.
+    confirmed: HashMap<u32, u64>,
+}
+
+impl Pending {
+    /// Row `row` is of `length` blocks at `start` that have no owner, or perhaps not this one any more.
+    pub fn add(&mut self, start: u64, length: u64, row: usize, event: u64, owner: u32) {
+        self.longest = self.longest.max(length);
+        let commit = self.commits;
+        self.rows.insert(
+            (start, row),
+            Waiting {
+                length,
+                event,
+                commit,
+                owner,
+            },
+        );
+    }
+
+    /// A transaction has taken effect.
+    pub fn committed(&mut self) {
+        self.commits += 1;
+    }
+
+    /// Without a journal: the inode was written, so what it mapped before `event` was its own.
+    pub fn confirm(&mut self, inode: u32, event: u64) {
+        self.confirmed.insert(inode, event);
+    }
+
+    /// `length` blocks at `start` were mapped: their rows are complete.
+    pub fn resolve(&mut self, start: u64, length: u64, state: &mut State, rows: &mut Rows) {
+        let end = start.saturating_add(length);
+        let from = start.saturating_sub(self.longest);
+        let found: Vec<_> = self
+            .rows
+            .range((from, 0)..(end, 0))
+            .filter(|&(&(at, _), waiting)| at + waiting.length > start)
+            .map(|(&key, &waiting)| (key, waiting))
+            .collect();
+        for ((at, row), waiting) in found {
+            self.rows.remove(&(at, row));
+            if self.commits > waiting.commit + COMMITS {
+                continue; // the data of a file that was removed before its blocks were mapped
+            }
+            let confirmed = self
+                .confirmed
+                .get(&waiting.owner)
+                .is_some_and(|&e| e > waiting.event);
+            if waiting.owner != 0 && confirmed {
+                continue;
+            }
+            let stop = at + waiting.length;
+            let bytes = u64::from(state.superblock.block_bytes);
+            for (part, part_end) in [(at, start.min(stop)), (end.max(at), stop)] {
+                if part < part_end
+                    && let Some(other) = split(rows, row, part * bytes, part_end * bytes)
+                {
+                    let length = part_end - part;
+                    self.rows
+                        .insert((part, other), Waiting { length, ..waiting });
+                }
+            }
+            complete(rows, row, start.max(at), state);
+        }
+    }
+}
+
+/// Cut `from..to` off a row, at its beginning or end, as a row of its own.
+fn split(rows: &mut Rows, row: usize, from: u64, to: u64) -> Option<usize> {
+    let original = rows.get_mut(row)?;
+    let whole = *original;
+    let whole_end = whole.offset + whole.length;
+    let (from, to) = (from.max(whole.offset), to.min(whole_end));
+    if from >= to || to - from >= whole.length {
+        return None;
+    }
+    if from == whole.offset {
+        original.offset = to;
+    }
+    original.length -= to - from;
+    let length = to - from;
+    Some(rows.push(crate::classify::Row {
+        offset: from,
+        length,
+        ..whole
+    }))
+}
+
+fn complete(rows: &mut Rows, row: usize, block: u64, state: &mut State) {
+    let Some(used) = state.space.get(block) else {
+        return;
+    };
+    let path = state.names.path(used.inode, &mut rows.paths);
+    if let Some(row) = rows.get_mut(row) {
+        row.structure = used.kind.structure();
+        row.causes = Causes::one(cause_of_new(used.kind));
+        row.inode = u64::from(used.inode);
+        row.path = path;
+    }
+}
+
+/// Why a block is written that was in no use before.
+fn cause_of_new(kind: Kind) -> Cause {
+    match kind.structure() {
+        Structure::Directory => Cause::Names,
+        Structure::ExtentMap => Cause::SizeOrMap,
+        Structure::Xattr => Cause::LinksOrMode,
+        Structure::Quota | Structure::OrphanFile => Cause::Accounting,
+        _ => Cause::Data,
+    }
+}

@@ -1,0 +1,277 @@
+//! A file system in use: what each of its writes is.
+
+use std::collections::HashMap;
+
+use super::{
+    jbd2,
+    journal::{Journal, Piece, Place, Written},
+    pending::Pending,
+    pieces::{blocks_of, content_of, explained, piece, plain, push_merged, whole_blocks},
+    space::{Content, Kind, Run, Use},
+    state::{Blocks, Explanation, State},
+    superblock::Superblock,
+};
+use crate::classify::{Cause, Causes, Disks, Row, Rows, Structure, Write};
+use fscost_recording::Result;
+
+/// A file system in use.
+pub(super) struct Running {
+    pub(super) state: State,
+    pub(super) journal: Option<Journal>,
+    /// What home writes of journaled blocks are for: all that was committed since the last.
+    pub(super) checkpoints: HashMap<u64, Checkpoint>,
+    pub(super) pending: Pending,
+    /// Rows whose owner's name comes later, where there is no journal.
+    pub(super) unnamed: Vec<usize>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Checkpoint {
+    pub(super) what: Explanation,
+    pub(super) transaction: u32,
+}
+
+impl Running {
+    pub(super) fn load(
+        superblock: Superblock,
+        disk: u16,
+        journal_disk: Option<u16>,
+        disks: &mut Disks<'_>,
+    ) -> Result<Running> {
+        let bytes = u64::from(superblock.block_bytes);
+        let journal_inode = superblock.journal_inode;
+        // An external journal's own superblock comes after the one that makes it a file system's (`ext4_get_journal_blkdev`).
+        let journal_superblock = superblock.primary_block() + 1;
+        let state = State::load(superblock, disk, disks)?;
+        let mut place = None;
+        let mut content = vec![0; bytes as usize];
+        if let Some(disk) = journal_disk {
+            disks.read(disk, journal_superblock * bytes, &mut content)?;
+            place = Some(Place::Disk {
+                superblock: journal_superblock as u32,
+            });
+        } else if journal_inode != 0 {
+            let places = state.places_of(journal_inode, disks)?;
+            if let Some(&(block, ..)) = places.iter().find(|p| p.2 == 0) {
+                disks.read(disk, block.saturating_mul(bytes), &mut content)?;
+            }
+            place = Some(Place::Inside(places));
+        }
+        let journal = jbd2::Superblock::parse(&content)
+            .zip(place)
+            .map(|(superblock, place)| Journal::new(place, superblock));
+        Ok(Running {
+            state,
+            journal,
+            checkpoints: HashMap::new(),
+            pending: Pending::default(),
+            unnamed: Vec::new(),
+        })
+    }
+
+    /// A write to the file system's own disk.
+    pub(super) fn home(
+        &mut self,
+        write: &Write<'_>,
+        bytes: u64,
+        disks: &mut Disks<'_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let (first, count) = blocks_of(write, bytes);
+        let mut found = Vec::new();
+        let mut waiting = Vec::new();
+        let mut contents: Vec<(u64, Vec<u8>)> = Vec::new();
+        for run in self.state.space.runs(first, count) {
+            let end = run.start + run.length;
+            let whole = piece(write, run.start, end, bytes);
+            match run.used {
+                None if run.start >= self.state.superblock.blocks => {
+                    found.push(plain(whole, Structure::Unused, Cause::Accounting));
+                }
+                None => waiting.push(run),
+                Some(Use {
+                    kind: Kind::Content(Content::Data),
+                    ..
+                }) if self.journal.is_none() => waiting.push(run),
+                Some(used) if used.kind == Kind::Content(Content::Journal) => {
+                    for block in run.start..end {
+                        let content = content_of(write, block, bytes, disks)?;
+                        found.extend(self.journal_block(
+                            block,
+                            &content,
+                            piece(write, block, block + 1, bytes),
+                        ));
+                    }
+                }
+                Some(used) if used.kind.is_metadata() => {
+                    for block in run.start..end {
+                        let content = content_of(write, block, bytes, disks)?;
+                        match self.checkpoint(block, &content) {
+                            Some(row) => found.push(self.row(
+                                piece(write, block, block + 1, bytes),
+                                row.what,
+                                Some(row.transaction),
+                                rows,
+                            )),
+                            None => contents.push((block, content)),
+                        }
+                    }
+                }
+                Some(used) => {
+                    let cause = if used.kind == Kind::Content(Content::Data) {
+                        Cause::Data
+                    } else {
+                        Cause::Accounting
+                    };
+                    let what = Explanation {
+                        structure: used.kind.structure(),
+                        causes: Causes::one(cause),
+                        inode: used.inode,
+                    };
+                    found.push(self.row(whole, what, None, rows));
+                }
+            }
+        }
+        for run in waiting {
+            self.wait(write, run, bytes, rows);
+        }
+        if !contents.is_empty() {
+            let mut blocks: Blocks<'_> = contents.iter().map(|(b, c)| (*b, c.as_slice())).collect();
+            let of_metadata: Vec<u64> = blocks.keys().copied().collect();
+            // What the metadata of this write claims may be part of the write.
+            for (index, content) in whole_blocks(write, first, bytes) {
+                if self.state.space.get(index).is_none() {
+                    blocks.entry(index).or_insert(content);
+                }
+            }
+            let applied = self.state.apply(&blocks, disks)?;
+            for block in of_metadata {
+                if let Some(&what) = applied.explanations.get(&block) {
+                    found.push(self.row(piece(write, block, block + 1, bytes), what, None, rows));
+                }
+            }
+            self.take_effect(&applied, write.event, rows);
+        }
+        for number in push_merged(found, rows) {
+            self.name_later(number);
+        }
+        self.commit(disks, rows)
+    }
+
+    pub(super) fn row(
+        &mut self,
+        piece: Piece,
+        what: Explanation,
+        transaction: Option<u32>,
+        rows: &mut Rows,
+    ) -> Row {
+        let path = if what.inode == 0 {
+            None
+        } else {
+            self.state.names.path(what.inode, &mut rows.paths)
+        };
+        explained(piece, what, path, transaction.map(u64::from))
+    }
+
+    /// A write whose owner comes with the metadata that maps it.
+    fn wait(&mut self, write: &Write<'_>, run: Run, bytes: u64, rows: &mut Rows) {
+        let inode = run.used.map_or(0, |u| u.inode);
+        let what = Explanation {
+            structure: Structure::FileData,
+            causes: Causes::one(Cause::Data),
+            inode,
+        };
+        let row = self.row(
+            piece(write, run.start, run.start + run.length, bytes),
+            what,
+            None,
+            rows,
+        );
+        let number = rows.push(row);
+        self.pending
+            .add(run.start, run.length, number, write.event, inode);
+        self.name_later(number);
+    }
+
+    fn name_later(&mut self, number: usize) {
+        if self.journal.is_none() {
+            self.unnamed.push(number);
+        }
+    }
+
+    /// Without a journal an inode is written apart from its name: only once all is written do they fit together.
+    pub(super) fn name_rows(&mut self, rows: &mut Rows) {
+        for number in std::mem::take(&mut self.unnamed) {
+            let inode = rows.get_mut(number).map_or(0, |r| r.inode as u32);
+            let path = self.state.names.path(inode, &mut rows.paths);
+            match rows.get_mut(number) {
+                Some(row) if path.is_some() => row.path = path,
+                _ => self.unnamed.push(number),
+            }
+        }
+    }
+
+    /// Why a block is written home that the journal has copies of; `None` if it has none, so that this is the first that is seen of its content.
+    fn checkpoint(&mut self, block: u64, content: &[u8]) -> Option<Checkpoint> {
+        // The superblock is also written without the journal (`ext4_commit_super`).
+        if block == self.state.superblock.primary_block() {
+            return None;
+        }
+        let known = *self.checkpoints.get(&block)?;
+        // An older version than the last that was committed may still be on its way: the last is to come.
+        if self.state.is_newest(block, content)
+            && let Some(left) = self.checkpoints.get_mut(&block)
+        {
+            left.what.causes = Causes::NONE;
+            left.what.inode = 0;
+        }
+        let mut what = known.what;
+        if what.causes.is_empty() {
+            what.causes = Causes::one(Cause::Unchanged);
+        }
+        Some(Checkpoint { what, ..known })
+    }
+
+    fn journal_block(&mut self, block: u64, content: &[u8], piece: Piece) -> Option<Row> {
+        let journal = self.journal.as_mut()?;
+        let Some(position) = journal.position(block) else {
+            return Some(plain(piece, Structure::JournalFree, Cause::Log));
+        };
+        match journal.write(position, content, piece) {
+            Written::Own(structure, sequence) => Some(Row {
+                transaction: sequence.map(u64::from),
+                ..plain(piece, structure, Cause::Log)
+            }),
+            Written::Kept => None,
+        }
+    }
+
+    /// A write to the journal's own disk.
+    pub(super) fn journal_disk(
+        &mut self,
+        write: &Write<'_>,
+        bytes: u64,
+        disks: &mut Disks<'_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let (first, count) = blocks_of(write, bytes);
+        let own = self.state.superblock.primary_block();
+        let mut found = Vec::new();
+        for block in first..first + count {
+            let piece = piece(write, block, block + 1, bytes);
+            if block <= own || self.journal.is_none() {
+                let structure = if block == own {
+                    Structure::Superblock
+                } else {
+                    Structure::Unused
+                };
+                found.push(plain(piece, structure, Cause::Accounting));
+                continue;
+            }
+            let content = content_of(write, block, bytes, disks)?;
+            found.extend(self.journal_block(block, &content, piece));
+        }
+        push_merged(found, rows);
+        self.commit(disks, rows)
+    }
+}

@@ -1,0 +1,286 @@
+//! The file system's metadata as of now: who uses each block, what each inode is called, the newest version of each block.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use super::{
+    bytes::part,
+    inode::Inode,
+    layout::{self, Groups},
+    map::{self, Claim},
+    names::Names,
+    ownership::Change,
+    space::{Kind, Space},
+    superblock::Superblock,
+};
+use crate::classify::{Causes, Disks, Structure};
+use fscost_recording::Result;
+
+/// Blocks that may be read from the disk because an inode or node claims them, for each block that was written: no content can make a
+/// write cost more.
+const READS_PER_BLOCK: u64 = 64;
+const READS_AT_LEAST: u64 = 4096;
+
+/// What a written block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Explanation {
+    /// What it holds.
+    pub structure: Structure,
+    /// What is different from the version before.
+    pub causes: Causes,
+    /// The owner, or the only inode of a table's block that changed; else 0.
+    pub inode: u32,
+}
+
+/// What follows from new versions of metadata.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// For each block, in their order.
+    pub explanations: BTreeMap<u64, Explanation>,
+    /// Blocks that are mapped since: first block, blocks.
+    pub claimed: Vec<(u64, u64)>,
+    /// Inodes in use whose slots were among the blocks.
+    pub inodes: BTreeSet<u32>,
+}
+
+/// The file system.
+#[derive(Debug)]
+pub struct State {
+    /// Its shape.
+    pub superblock: Superblock,
+    /// Who uses each block.
+    pub space: Space,
+    /// What the inodes are called.
+    pub names: Names,
+    disk: u16,
+    groups: Groups,
+    /// Where primary group descriptors lie: the block, its number among them.
+    descriptors: HashMap<u64, u64>,
+    pub(super) versions: BTreeMap<u64, Box<[u8]>>,
+    /// Directories with a hash tree.
+    pub(super) indexed: HashSet<u32>,
+    pub(super) reads_left: u64,
+}
+
+/// New versions of blocks, all at once.
+pub type Blocks<'a> = BTreeMap<u64, &'a [u8]>;
+
+impl State {
+    /// From what the disk holds: all metadata that mkfs made.
+    pub fn load(superblock: Superblock, disk: u16, disks: &mut Disks<'_>) -> Result<State> {
+        let mut state = State {
+            superblock,
+            space: Space::default(),
+            names: Names::default(),
+            disk,
+            groups: Groups::default(),
+            descriptors: HashMap::new(),
+            versions: BTreeMap::new(),
+            indexed: HashSet::new(),
+            reads_left: 0,
+        };
+        state.place();
+        for number in 0..state.superblock.descriptor_blocks() {
+            let block = layout::descriptor_block(&state.superblock, number);
+            let content = state.read(block, disks)?;
+            let State {
+                groups,
+                space,
+                superblock,
+                ..
+            } = &mut state;
+            groups.update(space, superblock, number, &content);
+            state.versions.insert(block, content.into());
+        }
+        let groups: Vec<_> = state.groups.iter().copied().enumerate().collect();
+        for (_, group) in groups.iter().filter(|(_, g)| !g.inodes_unused) {
+            for block in state.inode_blocks_in_use(group, disks)? {
+                let content = state.read(block, disks)?;
+                let blocks = Blocks::from([(block, content.as_slice())]);
+                state.apply_to(&blocks, true, disks)?;
+            }
+        }
+        Ok(state)
+    }
+
+    fn place(&mut self) {
+        layout::place_superblocks(&mut self.space, &self.superblock);
+        self.descriptors = (0..self.superblock.descriptor_blocks())
+            .map(|number| (layout::descriptor_block(&self.superblock, number), number))
+            .collect();
+    }
+
+    fn inode_blocks_in_use(
+        &self,
+        group: &layout::Group,
+        disks: &mut Disks<'_>,
+    ) -> Result<BTreeSet<u64>> {
+        let bitmap = self.read(group.inode_bitmap, disks)?;
+        let per_block = self.superblock.block_bytes / self.superblock.inode_bytes;
+        let in_use = (0..self.superblock.inodes_per_group).filter(|i| {
+            bitmap
+                .get((i / 8) as usize)
+                .is_some_and(|byte| byte >> (i % 8) & 1 != 0)
+        });
+        Ok(in_use
+            .map(|i| group.inode_table.saturating_add(u64::from(i / per_block)))
+            .collect())
+    }
+
+    fn read(&self, block: u64, disks: &mut Disks<'_>) -> Result<Vec<u8>> {
+        let mut content = vec![0; self.superblock.block_bytes as usize];
+        let offset = block.saturating_mul(u64::from(self.superblock.block_bytes));
+        disks.read(self.disk, offset, &mut content)?;
+        Ok(content)
+    }
+
+    /// The version of a block before what is being applied.
+    pub fn before(&self, block: u64, disks: &mut Disks<'_>) -> Result<Vec<u8>> {
+        match self.versions.get(&block) {
+            Some(version) => Ok(version.to_vec()),
+            None => self.read(block, disks),
+        }
+    }
+
+    /// Whether this is the version that is known.
+    pub fn is_newest(&self, block: u64, content: &[u8]) -> bool {
+        self.versions.get(&block).is_some_and(|v| **v == *content)
+    }
+
+    /// New versions of some blocks take effect together.
+    pub fn apply(&mut self, blocks: &Blocks<'_>, disks: &mut Disks<'_>) -> Result<Applied> {
+        self.apply_to(blocks, false, disks)
+    }
+
+    fn apply_to(
+        &mut self,
+        blocks: &Blocks<'_>,
+        from_nothing: bool,
+        disks: &mut Disks<'_>,
+    ) -> Result<Applied> {
+        self.reads_left = READS_AT_LEAST + READS_PER_BLOCK * blocks.len() as u64;
+        self.reshape(blocks);
+        let mut applied = Applied::default();
+        let mut change = Change::default();
+        for (&block, &new) in blocks {
+            let Some(used) = self.space.get(block) else {
+                continue;
+            };
+            match used.kind {
+                Kind::Fixed(Structure::InodeTable) => {
+                    let old = if from_nothing {
+                        Vec::new()
+                    } else {
+                        self.before(block, disks)?
+                    };
+                    let explanation =
+                        self.inode_table(block, used, &old, new, &mut change, &mut applied);
+                    applied.explanations.insert(block, explanation);
+                }
+                Kind::Extents(_) | Kind::Pointers(..) => {
+                    let old = self.before(block, disks)?;
+                    let old_claims = map::of_node(used.kind, &old, &self.superblock);
+                    let new_claims = map::of_node(used.kind, new, &self.superblock);
+                    change.differ(used.inode, old_claims, new_claims);
+                }
+                _ => {}
+            }
+        }
+        for (inode, claim) in std::mem::take(&mut change.gone) {
+            self.release(inode, claim, disks)?;
+        }
+        let visited = self.claim(
+            std::mem::take(&mut change.come),
+            blocks,
+            &mut applied,
+            disks,
+        )?;
+        for (&block, &new) in blocks {
+            let known = applied.explanations.get(&block).copied();
+            let explanation = match known {
+                Some(explanation) => explanation,
+                None => self.explain(block, new, visited.contains(&block), disks)?,
+            };
+            applied.explanations.insert(block, explanation);
+            if self.keeps(block, explanation) {
+                self.versions.insert(block, new.into());
+            }
+        }
+        Ok(applied)
+    }
+
+    fn keeps(&self, block: u64, explanation: Explanation) -> bool {
+        match self.space.get(block) {
+            Some(used) => used.kind.is_metadata(),
+            None => explanation.structure != Structure::FileData,
+        }
+    }
+
+    /// The superblock or group descriptors may say that the file system has grown.
+    fn reshape(&mut self, blocks: &Blocks<'_>) {
+        let bytes = u64::from(self.superblock.block_bytes);
+        if let Some(block) = blocks.get(&self.superblock.primary_block()) {
+            let from = (super::superblock::AT % bytes) as usize;
+            let new =
+                Superblock::parse(part(block, from, from + super::superblock::BYTES), u64::MAX);
+            if let Some(new) = new.filter(|new| {
+                new.block_bytes == self.superblock.block_bytes && *new != self.superblock
+            }) {
+                let grown = new.blocks != self.superblock.blocks;
+                self.superblock = new;
+                if grown {
+                    self.place();
+                }
+            }
+        }
+        for (block, content) in blocks {
+            if let Some(&number) = self.descriptors.get(block) {
+                self.groups
+                    .update(&mut self.space, &self.superblock, number, content);
+            }
+        }
+    }
+
+    /// Where the blocks of an inode's content lie: first block, blocks, number of the first in the file.
+    pub fn places_of(&self, inode: u32, disks: &mut Disks<'_>) -> Result<Vec<(u64, u64, u32)>> {
+        let index = inode.saturating_sub(1);
+        let group = (index / self.superblock.inodes_per_group) as usize;
+        let table = self.groups.iter().nth(group).map_or(0, |g| g.inode_table);
+        let size = self.superblock.inode_bytes as usize;
+        let at = (index % self.superblock.inodes_per_group) as usize * size;
+        let bytes = self.superblock.block_bytes as usize;
+        let content = self.before(table.saturating_add((at / bytes) as u64), disks)?;
+        let slot = Inode(part(&content, at % bytes, at % bytes + size));
+        let mut stack: Vec<(Claim, u64)> = map::of_inode(slot, inode, &self.superblock)
+            .into_iter()
+            .map(|c| (c, 0))
+            .collect();
+        let (mut places, mut visited) = (Vec::new(), HashSet::new());
+        while let Some((claim, base)) = stack.pop() {
+            let first = base.saturating_add(claim.first);
+            match claim.kind {
+                Kind::Content(_) => places.push((
+                    claim.start,
+                    claim.length,
+                    u32::try_from(first).unwrap_or(u32::MAX),
+                )),
+                Kind::Xattr => {}
+                kind if visited.insert(claim.start) => {
+                    let base = if matches!(kind, Kind::Pointers(..)) {
+                        first
+                    } else {
+                        0
+                    };
+                    let node = self.before(claim.start, disks)?;
+                    stack.extend(
+                        map::of_node(kind, &node, &self.superblock)
+                            .into_iter()
+                            .map(|c| (c, base)),
+                    );
+                }
+                _ => {}
+            }
+        }
+        places.sort_unstable();
+        Ok(places)
+    }
+}
