@@ -1,13 +1,166 @@
 //! xfs (v5).
+//!
+//! Home blocks name themselves: magic number, own address, UUID. What no metadata claims is data, and belongs to the inode whose extents have it.
+//! The log is read, too, since it is there that names, owners and causes first reach the disk: inodes and directories go home much later.
 
-use crate::classify::Family;
-use fscost_recording::{Image, Recording, Result};
+mod block;
+mod bytes;
+mod directory;
+mod home;
+mod inode;
+mod log;
+mod metadata;
+mod names;
+mod owners;
+mod superblock;
+
+use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Row, Rows, Structure, Write};
+use fscost_recording::{Image, Instant, Recording, Result};
+use log::{Area, Log};
+use metadata::Metadata;
+use superblock::Geometry;
 
 /// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as mkfs left it.
 pub fn detect(
-    _recording: &Recording,
-    _disk: u16,
-    _image: &mut Image<'_>,
+    recording: &Recording,
+    disk: u16,
+    image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
+    let mut sector = [0; 512];
+    if image.size_bytes() < sector.len() as u64 {
+        return Ok(None);
+    }
+    image.read_at(0, &mut sector)?;
+    let Some(geometry) = Geometry::parse(&sector) else {
+        return Ok(None);
+    };
+    let log_disk = match geometry.external_log {
+        true => external_log(recording, disk, &geometry)?,
+        false => Some(disk),
+    };
+    let area = Area {
+        disk: log_disk.unwrap_or(disk),
+        offset: geometry.log_offset,
+        bytes: if log_disk.is_some() {
+            geometry.log_bytes
+        } else {
+            0
+        },
+    };
+    Ok(Some(Box::new(Xfs {
+        disk,
+        area,
+        log: Log::new(area, geometry.log_uuid),
+        metadata: Metadata::new(geometry),
+    })))
+}
+
+/// The other disk that begins with a log record of this file system: mkfs writes one.
+fn external_log(recording: &Recording, disk: u16, geometry: &Geometry) -> Result<Option<u16>> {
+    let others = (0..recording.header().disks.len() as u16).filter(|&other| other != disk);
+    for other in others {
+        let mark = recording.image_at(other, &Instant::Mark("mount".into()));
+        let mut image = match mark {
+            Ok(image) => image,
+            Err(_) => recording.image_at(other, &Instant::End)?,
+        };
+        let mut sector = [0; 512];
+        if image.size_bytes() < sector.len() as u64 {
+            continue;
+        }
+        image.read_at(0, &mut sector)?;
+        if sector.starts_with(&[0xfe, 0xed, 0xba, 0xbe]) && sector[304..320] == geometry.log_uuid {
+            return Ok(Some(other));
+        }
+    }
     Ok(None)
+}
+
+struct Xfs {
+    disk: u16,
+    area: Area,
+    log: Log,
+    metadata: Metadata,
+}
+
+impl Family for Xfs {
+    fn name(&self) -> &'static str {
+        "xfs"
+    }
+
+    fn owns(&self, disk: u16) -> bool {
+        disk == self.disk || disk == self.area.disk
+    }
+
+    fn write(&mut self, write: &Write<'_>, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        let mut done = 0;
+        while done < write.length {
+            let offset = write.offset + done;
+            let (length, in_log) = self.area.part(write.disk, offset, write.length - done);
+            let part = part_of(write, done, length);
+            if in_log {
+                self.log
+                    .write(log_row(&part), &part, &mut self.metadata, rows);
+            } else if write.disk == self.disk {
+                home::explain(&part, &mut self.metadata, rows);
+            } else {
+                rows.push(Row {
+                    structure: Structure::Unused,
+                    ..log_row(&part)
+                });
+            }
+            done += length.max(1);
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, _disk: u16, _offset: u64, _length: u64, _rows: &mut Rows) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self, _disk: u16, _event: u64, _rows: &mut Rows) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        self.log.finish(&mut self.metadata, rows);
+        Ok(())
+    }
+}
+
+fn part_of<'a>(write: &Write<'a>, done: u64, length: u64) -> Write<'a> {
+    let from = usize::try_from(done).unwrap_or(usize::MAX);
+    let rest = write.content.get(from..).unwrap_or_default();
+    let count = rest
+        .len()
+        .min(usize::try_from(length).unwrap_or(usize::MAX));
+    Write {
+        offset: write.offset + done,
+        length,
+        content: &rest[..count],
+        ..*write
+    }
+}
+
+/// What is written to the log, until it is known better.
+fn log_row(write: &Write<'_>) -> Row {
+    let cause = if write.formatting {
+        Cause::Format
+    } else {
+        Cause::Log
+    };
+    Row {
+        event: write.event,
+        disk: write.disk,
+        offset: write.offset,
+        length: write.length,
+        structure: Structure::Log,
+        home: None,
+        causes: Causes::one(cause),
+        inode: NO_INODE,
+        tree: 0,
+        path: None,
+        transaction: None,
+        copy: 0,
+    }
 }

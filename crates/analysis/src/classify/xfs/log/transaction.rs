@@ -1,0 +1,310 @@
+//! Transactions: operations of records, in order, become regions, and these items. Checkpoints of the kernel's in-memory log are transactions.
+
+use super::super::bytes::{be32, le16, le32};
+use super::super::metadata::{Late, Metadata};
+use super::item::{Explanation, explain};
+use super::record::Record;
+use crate::classify::{NO_INODE, Row, Rows};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// `xlog_op_header`.
+const HEADER_BYTES: usize = 12;
+const START: u8 = 1;
+const COMMIT: u8 = 2;
+/// The region goes on in the next record.
+const CONTINUES: u8 = 4;
+/// The region began in an earlier record.
+const CONTINUED: u8 = 8;
+const UNMOUNT: u8 = 32;
+/// `XFS_TRANS_HEADER_MAGIC`, and its bytes with the header's.
+const TRANSACTION_MAGIC: u32 = 0x5452_414e;
+const TRANSACTION_HEADER_BYTES: usize = 16;
+/// More than any item has; what claims more is not understood.
+const MOST_ITEM_BYTES: usize = 4 << 20;
+/// More than the kernel has open at once.
+const MOST_TRANSACTIONS: usize = 64;
+
+#[derive(Debug, Default)]
+struct Item {
+    regions: Vec<Vec<u8>>,
+    bytes: usize,
+    /// The part of the present record that is this item.
+    slot: Option<usize>,
+    /// Rows that earlier records have of it.
+    rows: Vec<usize>,
+}
+
+impl Item {
+    /// Whether all regions are there: every format begins with type and number of regions.
+    fn is_complete(&self) -> bool {
+        let count = self.regions.first().and_then(|first| le16(first, 2));
+        count.is_some_and(|count| self.regions.len() >= usize::from(count))
+    }
+}
+
+#[derive(Debug)]
+struct Transaction {
+    lsn: u64,
+    header: usize,
+    item: Item,
+    partial: bool,
+    late: Late,
+}
+
+/// What a part of a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Slot {
+    transaction: Option<u32>,
+    lsn: u64,
+    explanation: Explanation,
+    open: bool,
+}
+
+/// A record being read.
+struct Parts {
+    slots: Vec<Slot>,
+    ranges: Vec<(Range<usize>, usize)>,
+}
+
+/// Transactions that have begun.
+#[derive(Debug, Default)]
+pub struct Transactions {
+    open: HashMap<u32, Transaction>,
+}
+
+impl Transactions {
+    /// Read a record: its rows are split by what they explain.
+    pub fn read(&mut self, record: Record, metadata: &mut Metadata, rows: &mut Rows) {
+        let mut parts = Parts {
+            slots: vec![Slot {
+                transaction: None,
+                lsn: record.lsn,
+                explanation: Explanation::OWN,
+                open: false,
+            }],
+            ranges: vec![(0..record.content_at, 0)],
+        };
+        let mut committed = HashMap::new();
+        let mut at = record.content_at;
+        for _ in 0..record.operations {
+            let Some(header) = record.bytes.get(at..at + HEADER_BYTES) else {
+                break;
+            };
+            let (Some(id), Some(length)) = (be32(header, 0), be32(header, 4)) else {
+                break;
+            };
+            let flags = header[9];
+            let begin = at + HEADER_BYTES;
+            let Some(end) = begin.checked_add(length as usize) else {
+                break;
+            };
+            let Some(payload) = record.bytes.get(begin..end) else {
+                break;
+            };
+            let slot = if flags & START != 0 {
+                self.begin(id, record.lsn);
+                parts.of_transaction(id, record.lsn)
+            } else if flags & (COMMIT | UNMOUNT) != 0 {
+                let transaction = self.open.remove(&id);
+                let lsn = transaction.as_ref().map_or(record.lsn, |t| t.lsn);
+                if let Some(transaction) = transaction {
+                    committed.insert(id, transaction);
+                }
+                parts.of_transaction(id, lsn)
+            } else {
+                self.region(id, flags, payload, &mut parts, metadata, rows, record.lsn)
+            };
+            parts.add(at..end, slot);
+            at = end;
+        }
+        parts.add(at..record.bytes.len(), 0);
+        self.emit(&record, &parts, &mut committed, rows);
+        for transaction in committed.into_values() {
+            metadata.commit(transaction.late, rows);
+        }
+    }
+
+    fn begin(&mut self, id: u32, lsn: u64) {
+        if self.open.len() >= MOST_TRANSACTIONS
+            && let Some((&oldest, _)) = self.open.iter().min_by_key(|(_, t)| t.lsn)
+        {
+            self.open.remove(&oldest);
+        }
+        let transaction = Transaction {
+            lsn,
+            header: 0,
+            item: Item::default(),
+            partial: false,
+            late: Late::new(),
+        };
+        self.open.insert(id, transaction);
+    }
+
+    /// A region, or a part of one; the slot that it belongs to.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what an operation is, and all that it changes"
+    )]
+    fn region(
+        &mut self,
+        id: u32,
+        flags: u8,
+        payload: &[u8],
+        parts: &mut Parts,
+        metadata: &mut Metadata,
+        rows: &mut Rows,
+        lsn: u64,
+    ) -> usize {
+        let Some(transaction) = self.open.get_mut(&id) else {
+            return parts.of_transaction(id, lsn);
+        };
+        let lsn = transaction.lsn;
+        let continued = flags & CONTINUED != 0 && transaction.partial;
+        transaction.partial = flags & CONTINUES != 0;
+        if transaction.header < TRANSACTION_HEADER_BYTES {
+            let begins = transaction.header > 0 || le32(payload, 0) == Some(TRANSACTION_MAGIC);
+            transaction.header = match begins {
+                true => transaction.header + payload.len(),
+                false => TRANSACTION_HEADER_BYTES,
+            };
+            if begins {
+                return parts.of_transaction(id, lsn);
+            }
+        }
+        let item = &mut transaction.item;
+        let slot = *item.slot.get_or_insert_with(|| parts.open(id, lsn));
+        match item.regions.last_mut().filter(|_| continued) {
+            Some(region) => region.extend_from_slice(payload),
+            None => item.regions.push(payload.to_vec()),
+        }
+        item.bytes += payload.len();
+        if (transaction.partial || !item.is_complete()) && item.bytes < MOST_ITEM_BYTES {
+            return slot;
+        }
+        let item = std::mem::take(item);
+        let explanation = explain(&item.regions, metadata, rows, &mut transaction.late);
+        parts.close(slot, explanation);
+        for number in item.rows {
+            if let Some(row) = rows.get_mut(number) {
+                explanation.apply(row);
+            }
+            if explanation.inode != NO_INODE {
+                transaction.late.push((number, explanation.inode));
+            }
+        }
+        slot
+    }
+
+    /// Split the record's rows.
+    fn emit(
+        &mut self,
+        record: &Record,
+        parts: &Parts,
+        committed: &mut HashMap<u32, Transaction>,
+        rows: &mut Rows,
+    ) {
+        for piece in &record.pieces {
+            let Some(whole) = rows.get_mut(piece.row).copied() else {
+                continue;
+            };
+            let mut number = Some(piece.row);
+            for (range, slot) in parts.merged() {
+                let (start, end) = (
+                    range.start.max(piece.range.start),
+                    range.end.min(piece.range.end),
+                );
+                let Some(slot) = parts.slots.get(slot).filter(|_| start < end) else {
+                    continue;
+                };
+                let mut row = Row {
+                    offset: piece.offset + (start - piece.range.start) as u64,
+                    length: (end - start) as u64,
+                    transaction: Some(slot.lsn),
+                    ..whole
+                };
+                slot.explanation.apply(&mut row);
+                let number = match number.take() {
+                    Some(first) => {
+                        if let Some(place) = rows.get_mut(first) {
+                            *place = row;
+                        }
+                        first
+                    }
+                    None => rows.push(row),
+                };
+                let id = slot.transaction.unwrap_or_default();
+                let Some(transaction) = self.open.get_mut(&id).or(committed.get_mut(&id)) else {
+                    continue;
+                };
+                if slot.open {
+                    transaction.item.rows.push(number);
+                } else if row.inode != NO_INODE {
+                    transaction.late.push((number, row.inode));
+                }
+            }
+        }
+        for transaction in self.open.values_mut() {
+            transaction.item.slot = None;
+        }
+    }
+
+    /// What never committed has names all the same.
+    pub fn finish(&mut self, metadata: &mut Metadata, rows: &mut Rows) {
+        for (_, transaction) in self.open.drain() {
+            metadata.name_rows(transaction.late, rows);
+        }
+    }
+}
+
+impl Parts {
+    fn open(&mut self, id: u32, lsn: u64) -> usize {
+        self.slots.push(Slot {
+            transaction: Some(id),
+            lsn,
+            explanation: Explanation::UNKNOWN,
+            open: true,
+        });
+        self.slots.len() - 1
+    }
+
+    fn of_transaction(&mut self, id: u32, lsn: u64) -> usize {
+        let slot = self.open(id, lsn);
+        self.close(slot, Explanation::OWN);
+        slot
+    }
+
+    fn close(&mut self, slot: usize, explanation: Explanation) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.explanation = explanation;
+            slot.open = false;
+        }
+    }
+
+    fn add(&mut self, range: Range<usize>, slot: usize) {
+        match self
+            .ranges
+            .last_mut()
+            .filter(|(last, of)| *of == slot && last.end == range.start)
+        {
+            Some((last, _)) => last.end = range.end,
+            None => self.ranges.push((range, slot)),
+        }
+    }
+
+    /// Neighbours with equal explanations as one.
+    fn merged(&self) -> impl Iterator<Item = (Range<usize>, usize)> + '_ {
+        let mut ranges = self.ranges.iter().peekable();
+        std::iter::from_fn(move || {
+            let (range, slot) = ranges.next()?;
+            let mut range = range.clone();
+            while let Some((next, _)) = ranges.next_if(|(_, other)| {
+                self.slots.get(*slot).is_some_and(|s| !s.open)
+                    && self.slots.get(*slot) == self.slots.get(*other)
+            }) {
+                range.end = next.end;
+            }
+            Some((range, *slot))
+        })
+    }
+}

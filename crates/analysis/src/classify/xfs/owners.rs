@@ -1,0 +1,306 @@
+//! Which inode owns which blocks, as far as metadata that was written says; and the data that waits for its owner.
+//!
+//! xfs writes data before the log says whose it is: the allocation is in the log's memory when the data is sent, and reaches the log with the
+//! next checkpoint. So a data row of unknown owner waits for the checkpoints that follow, and is *claimed* by the inode that
+//! turns out to have its blocks.
+
+use crate::classify::{Row, Rows, Structure};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Who owns a run of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// The inode.
+    pub inode: u64,
+    /// What its blocks are.
+    pub structure: Structure,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Run<T> {
+    end: u64,
+    what: T,
+}
+
+/// Runs without overlap: the newest wins.
+#[derive(Debug)]
+struct Runs<T>(BTreeMap<u64, Run<T>>);
+
+impl<T: Copy> Runs<T> {
+    /// Take out what lies in the range, cut to it, in order.
+    fn take(&mut self, start: u64, end: u64) -> Vec<(u64, u64, T)> {
+        self.split(start);
+        self.split(end);
+        let starts: Vec<u64> = self
+            .0
+            .range(start..end.max(start))
+            .map(|(&at, _)| at)
+            .collect();
+        let runs = starts
+            .into_iter()
+            .filter_map(|at| Some((at, self.0.remove(&at)?)));
+        runs.map(|(at, run)| (at, run.end, run.what)).collect()
+    }
+
+    /// No run crosses `at`.
+    fn split(&mut self, at: u64) {
+        if let Some((_, run)) = self.0.range_mut(..at).next_back()
+            && run.end > at
+        {
+            let rest = *run;
+            run.end = at;
+            self.0.insert(at, rest);
+        }
+    }
+
+    fn insert(&mut self, start: u64, end: u64, what: T) {
+        self.0.insert(start, Run { end, what });
+    }
+
+    fn at(&self, at: u64) -> Option<(u64, T)> {
+        let (_, run) = self.0.range(..=at).next_back()?;
+        (run.end > at).then_some((run.end, run.what))
+    }
+
+    /// Where the next run begins after `at`.
+    fn next(&self, at: u64) -> Option<u64> {
+        self.0.range(at + 1..).next().map(|(&start, _)| start)
+    }
+}
+
+/// A data row whose owner is not known yet.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    row: usize,
+    checkpoint: u64,
+}
+
+/// Checkpoints that a row waits for: one may have begun before the blocks were allocated, and end after the data was written.
+const PATIENCE: u64 = 3;
+
+/// Owners of blocks (numbered from the disk's begin), and rows that wait.
+#[derive(Debug)]
+pub struct Owners {
+    owners: Runs<Owner>,
+    /// In bytes of the disk.
+    waiting: Runs<Waiting>,
+    order: VecDeque<(u64, u64)>,
+    checkpoint: u64,
+}
+
+impl Default for Owners {
+    fn default() -> Owners {
+        Owners {
+            owners: Runs(BTreeMap::new()),
+            waiting: Runs(BTreeMap::new()),
+            order: VecDeque::new(),
+            checkpoint: 0,
+        }
+    }
+}
+
+impl Owners {
+    /// The owner of a block, and how many blocks from it on have the same answer (at most `most`).
+    pub fn of(&self, block: u64, most: u64) -> (Option<Owner>, u64) {
+        match self.owners.at(block) {
+            Some((end, owner)) => (Some(owner), most.min(end - block)),
+            None => (
+                None,
+                most.min(self.owners.next(block).map_or(most, |next| next - block)),
+            ),
+        }
+    }
+
+    /// These blocks are `owner`'s from now on.
+    pub fn give(&mut self, block: u64, count: u64, owner: Owner) {
+        let end = block.saturating_add(count);
+        self.owners.take(block, end);
+        if count > 0 {
+            self.owners.insert(block, end, owner);
+        }
+    }
+
+    /// These blocks are no longer `inode`'s.
+    pub fn drop_of(&mut self, block: u64, count: u64, inode: u64) {
+        for (start, end, owner) in self.owners.take(block, block.saturating_add(count)) {
+            if owner.inode != inode {
+                self.owners.insert(start, end, owner);
+            }
+        }
+    }
+
+    /// A data row without owner was pushed.
+    pub fn wait(&mut self, row: usize, offset: u64, length: u64) {
+        let waiting = Waiting {
+            row,
+            checkpoint: self.checkpoint,
+        };
+        self.forget(offset, length);
+        self.waiting
+            .insert(offset, offset.saturating_add(length), waiting);
+        self.order.push_back((self.checkpoint, offset));
+    }
+
+    /// What is written here now is not what waited here.
+    pub fn forget(&mut self, offset: u64, length: u64) {
+        self.take_waiting(offset, offset.saturating_add(length));
+    }
+
+    fn take_waiting(&mut self, start: u64, end: u64) -> Vec<(u64, u64, Waiting)> {
+        let taken = self.waiting.take(start, end);
+        // What was cut off behind the range is a run of its own now, and must find its end of patience.
+        if let Some(rest) = self.waiting.0.get(&end) {
+            self.order.push_back((rest.what.checkpoint, end));
+        }
+        taken
+    }
+
+    /// The rows that wait in this range belong to `owner`: they are cut to it. Gives their numbers.
+    pub fn claim(&mut self, offset: u64, length: u64, owner: Owner, rows: &mut Rows) -> Vec<usize> {
+        let taken = self.take_waiting(offset, offset.saturating_add(length));
+        // From the last: what is left before a part keeps the row's number.
+        let parts = taken.into_iter().rev();
+        parts
+            .filter_map(|(start, end, waiting)| {
+                let number = self.cut(waiting.row, start, end, rows)?;
+                let row = rows.get_mut(number)?;
+                row.structure = owner.structure;
+                row.inode = owner.inode;
+                Some(number)
+            })
+            .collect()
+    }
+
+    /// Cut bytes `start..end` of the disk out of a row; the number of the row that they are then.
+    fn cut(&mut self, number: usize, start: u64, end: u64, rows: &mut Rows) -> Option<usize> {
+        let whole = *rows.get_mut(number)?;
+        let whole_end = whole.offset + whole.length;
+        if start < whole.offset || end > whole_end {
+            return None;
+        }
+        let part = |from: u64, to: u64| Row {
+            offset: from,
+            length: to - from,
+            ..whole
+        };
+        if end < whole_end {
+            let row = rows.push(part(end, whole_end));
+            for (start, end, mut waiting) in self.waiting.take(end, whole_end) {
+                if waiting.row == number {
+                    waiting.row = row;
+                }
+                self.waiting.insert(start, end, waiting);
+                self.order.push_back((waiting.checkpoint, start));
+            }
+        }
+        if start == whole.offset {
+            *rows.get_mut(number)? = part(start, end);
+            return Some(number);
+        }
+        *rows.get_mut(number)? = part(whole.offset, start);
+        Some(rows.push(part(start, end)))
+    }
+
+    /// A checkpoint is in the log. Rows that have waited for long have no owner: their file was removed before the log ever knew of it.
+    pub fn checkpoint(&mut self) {
+        self.checkpoint += 1;
+        while let Some(&(checkpoint, offset)) = self.order.front() {
+            if checkpoint + PATIENCE > self.checkpoint {
+                break;
+            }
+            self.order.pop_front();
+            let stale = |run: &Run<Waiting>| run.what.checkpoint == checkpoint;
+            if self.waiting.0.get(&offset).is_some_and(stale) {
+                self.waiting.0.remove(&offset);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::{Cause, Causes, NO_INODE};
+
+    fn owner(inode: u64) -> Owner {
+        Owner {
+            inode,
+            structure: Structure::FileData,
+        }
+    }
+
+    fn push(rows: &mut Rows, offset: u64, length: u64) -> usize {
+        rows.push(Row {
+            event: 0,
+            disk: 0,
+            offset,
+            length,
+            structure: Structure::FileData,
+            home: None,
+            causes: Causes::one(Cause::Data),
+            inode: NO_INODE,
+            tree: 0,
+            path: None,
+            transaction: None,
+            copy: 0,
+        })
+    }
+
+    #[test]
+    fn the_newest_owner_wins() {
+        let mut owners = Owners::default();
+        owners.give(10, 10, owner(1));
+        owners.give(14, 2, owner(2));
+        assert_eq!(owners.of(10, 99), (Some(owner(1)), 4));
+        assert_eq!(owners.of(15, 99), (Some(owner(2)), 1));
+        assert_eq!(owners.of(16, 99), (Some(owner(1)), 4));
+        assert_eq!(owners.of(0, 99), (None, 10));
+        owners.drop_of(0, 99, 1);
+        assert_eq!(owners.of(0, 99), (None, 14));
+        assert_eq!(owners.of(14, 99), (Some(owner(2)), 2));
+    }
+
+    #[test]
+    fn a_row_is_cut_by_those_who_claim_parts_of_it() {
+        let (mut owners, mut rows) = (Owners::default(), Rows::default());
+        let row = push(&mut rows, 0, 100);
+        owners.wait(row, 0, 100);
+        assert_eq!(owners.claim(40, 20, owner(1), &mut rows).len(), 1);
+        assert_eq!(owners.claim(0, 50, owner(2), &mut rows).len(), 1);
+        assert_eq!(owners.claim(60, 500, owner(3), &mut rows).len(), 1);
+        let mut found: Vec<_> = rows
+            .as_slice()
+            .iter()
+            .map(|r| (r.offset, r.length, r.inode))
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, [(0, 40, 2), (40, 20, 1), (60, 40, 3)]);
+    }
+
+    #[test]
+    fn what_was_written_over_is_not_claimed() {
+        let (mut owners, mut rows) = (Owners::default(), Rows::default());
+        let row = push(&mut rows, 0, 100);
+        owners.wait(row, 0, 100);
+        owners.forget(50, 10);
+        assert_eq!(owners.claim(0, 100, owner(1), &mut rows).len(), 2);
+        let mut found: Vec<_> = rows
+            .as_slice()
+            .iter()
+            .map(|r| (r.offset, r.length, r.inode))
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, [(0, 50, 1), (50, 10, 0), (60, 40, 1)]);
+    }
+
+    #[test]
+    fn patience_ends() {
+        let (mut owners, mut rows) = (Owners::default(), Rows::default());
+        let row = push(&mut rows, 0, 100);
+        owners.wait(row, 0, 100);
+        for _ in 0..PATIENCE {
+            owners.checkpoint();
+        }
+        assert!(owners.claim(0, 100, owner(1), &mut rows).is_empty());
+    }
+}
