@@ -3,7 +3,7 @@
 use super::{
     journal::{Copy, Journal, Transaction},
     pieces::{plain, push_merged},
-    running::{Checkpoint, Running},
+    running::{Checkpoint, Running, for_log},
     state::{Applied, Blocks, Explanation},
 };
 use crate::classify::{Cause, Causes, Disks, Row, Rows, Structure};
@@ -38,10 +38,12 @@ impl Running {
             .collect();
         let applied = self.state.apply(&blocks, disks)?;
         let mut found = Vec::new();
+        let mut causes = Causes::NONE;
         for (home, copy) in copies {
             let Some(&what) = applied.explanations.get(&home) else {
                 continue;
             };
+            causes = causes.and(what.causes);
             let row = self.row(copy.piece, what, Some(sequence), rows);
             found.push(Row {
                 structure: Structure::JournalCopy,
@@ -51,6 +53,11 @@ impl Running {
             self.owe_checkpoint(home, what, sequence);
         }
         push_merged(found, rows);
+        for number in self.own.remove(&sequence).unwrap_or_default() {
+            if let Some(row) = rows.get_mut(number) {
+                row.causes = for_log(causes);
+            }
+        }
         self.pending.committed();
         self.take_effect(&applied, 0, rows);
         Ok(())
@@ -87,7 +94,10 @@ impl Running {
 
     pub(super) fn take_effect(&mut self, applied: &Applied, event: u64, rows: &mut Rows) {
         for &(start, length) in &applied.claimed {
-            self.pending.resolve(start, length, &mut self.state, rows);
+            let completed = self.pending.resolve(start, length, &mut self.state, rows);
+            if self.journal.is_none() {
+                self.unnamed.extend(completed);
+            }
         }
         if self.journal.is_none() {
             for &inode in &applied.inodes {

@@ -66,6 +66,8 @@ pub struct Superblock {
     pub first: u32,
     incompat: u32,
     fast_commit_blocks: u32,
+    sequence: u32,
+    start: u32,
 }
 
 impl Superblock {
@@ -80,7 +82,14 @@ impl Superblock {
             first: be32(block, 0x14),
             incompat: if version_2 { be32(block, 0x28) } else { 0 },
             fast_commit_blocks: be32(block, 0x54),
+            sequence: be32(block, 0x18),
+            start: be32(block, 0x1C),
         })
+    }
+
+    /// The first transaction that recovery would replay; `None` if the journal is empty.
+    pub fn tail(&self) -> Option<u32> {
+        (self.start != 0).then_some(self.sequence)
     }
 
     fn has(&self, feature: u32) -> bool {
@@ -152,6 +161,8 @@ mod tests {
             first: 1,
             incompat,
             fast_commit_blocks: 0,
+            sequence: 1,
+            start: 1,
         }
     }
 

@@ -104,6 +104,11 @@ impl Journal {
         }
     }
 
+    /// The first transaction that is still needed in the journal; `None` if none is.
+    pub fn tail(&self) -> Option<u32> {
+        self.superblock.tail()
+    }
+
     /// A block of the journal was written.
     pub fn write(&mut self, position: u32, content: &[u8], piece: Piece) -> Written {
         if position == self.superblock_at() {

@@ -17,7 +17,7 @@ struct Name {
 }
 
 #[derive(Debug, Default)]
-struct Names1 {
+struct Called {
     /// The latest is the last; after the last is gone, it stays as what the inode was called.
     names: Vec<Name>,
     alive: bool,
@@ -26,8 +26,9 @@ struct Names1 {
 /// The names of all inodes.
 #[derive(Debug, Default)]
 pub struct Names {
-    inodes: HashMap<u32, Names1>,
+    inodes: HashMap<u32, Called>,
     known: HashMap<u32, Option<PathId>>,
+    changes: u64,
 }
 
 impl Names {
@@ -72,7 +73,13 @@ impl Names {
         }
     }
 
+    /// How often names have changed.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
     fn forget_paths(&mut self, entry: &Entry<'_>) {
+        self.changes += 1;
         if entry.is_directory {
             self.known.clear();
         } else {

@@ -57,9 +57,16 @@ impl Pending {
         self.confirmed.insert(inode, event);
     }
 
-    /// `length` blocks at `start` were mapped: their rows are complete.
-    pub fn resolve(&mut self, start: u64, length: u64, state: &mut State, rows: &mut Rows) {
+    /// `length` blocks at `start` were mapped: their rows are complete. Returns their numbers.
+    pub fn resolve(
+        &mut self,
+        start: u64,
+        length: u64,
+        state: &mut State,
+        rows: &mut Rows,
+    ) -> Vec<usize> {
         let end = start.saturating_add(length);
+        let mut completed = Vec::new();
         let from = start.saturating_sub(self.longest);
         let found: Vec<_> = self
             .rows
@@ -91,7 +98,9 @@ impl Pending {
                 }
             }
             complete(rows, row, start.max(at), state);
+            completed.push(row);
         }
+        completed
     }
 }
 

@@ -1,6 +1,6 @@
 //! A file system in use: what each of its writes is.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{
     jbd2,
@@ -23,6 +23,12 @@ pub(super) struct Running {
     pub(super) pending: Pending,
     /// Rows whose owner's name comes later, where there is no journal.
     pub(super) unnamed: Vec<usize>,
+    /// How often names had changed when rows got theirs, and how many rows were left.
+    named_at: (u64, usize),
+    /// Rows of the journal's own blocks, by the transaction that they are for.
+    pub(super) own: HashMap<u32, Vec<usize>>,
+    /// Why blocks were written home, by the transaction that copied each last: once all of a transaction's are, the journal's tail moves past it.
+    pub(super) written_home: BTreeMap<u32, Causes>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +72,9 @@ impl Running {
             checkpoints: HashMap::new(),
             pending: Pending::default(),
             unnamed: Vec::new(),
+            named_at: (0, 0),
+            own: HashMap::new(),
+            written_home: BTreeMap::new(),
         })
     }
 
@@ -154,8 +163,20 @@ impl Running {
         }
         for number in push_merged(found, rows) {
             self.name_later(number);
+            self.keep_own(number, rows);
         }
         self.commit(disks, rows)
+    }
+
+    /// Why a transaction's own blocks were written is known once its copies are.
+    fn keep_own(&mut self, number: usize, rows: &mut Rows) {
+        let row = rows.as_slice().get(number);
+        if let Some(row) =
+            row.filter(|r| r.structure != Structure::JournalCopy && r.structure.is_journal())
+            && let Some(sequence) = row.transaction
+        {
+            self.own.entry(sequence as u32).or_default().push(number);
+        }
     }
 
     pub(super) fn row(
@@ -201,14 +222,25 @@ impl Running {
 
     /// Without a journal an inode is written apart from its name: only once all is written do they fit together.
     pub(super) fn name_rows(&mut self, rows: &mut Rows) {
+        let changes = self.state.names.changes();
+        if (changes, self.unnamed.len()) == self.named_at {
+            return;
+        }
         for number in std::mem::take(&mut self.unnamed) {
-            let inode = rows.get_mut(number).map_or(0, |r| r.inode as u32);
-            let path = self.state.names.path(inode, &mut rows.paths);
-            match rows.get_mut(number) {
-                Some(row) if path.is_some() => row.path = path,
-                _ => self.unnamed.push(number),
+            let Some(row) = rows.get_mut(number).filter(|r| r.inode != 0) else {
+                continue;
+            };
+            let inode = row.inode as u32;
+            match self.state.names.path(inode, &mut rows.paths) {
+                None => self.unnamed.push(number),
+                path => {
+                    if let Some(row) = rows.get_mut(number) {
+                        row.path = path;
+                    }
+                }
             }
         }
+        self.named_at = (changes, self.unnamed.len());
     }
 
     /// Why a block is written home that the journal has copies of; `None` if it has none, so that this is the first that is seen of its content.
@@ -229,6 +261,8 @@ impl Running {
         if what.causes.is_empty() {
             what.causes = Causes::one(Cause::Unchanged);
         }
+        let home = self.written_home.entry(known.transaction).or_default();
+        *home = home.and(what.causes);
         Some(Checkpoint { what, ..known })
     }
 
@@ -238,6 +272,19 @@ impl Running {
             return Some(plain(piece, Structure::JournalFree, Cause::Log));
         };
         match journal.write(position, content, piece) {
+            Written::Own(Structure::JournalSuperblock, _) => {
+                let later = match journal.tail() {
+                    Some(tail) => self.written_home.split_off(&tail),
+                    None => BTreeMap::new(),
+                };
+                let home = std::mem::replace(&mut self.written_home, later);
+                let causes = home.into_values().fold(Causes::NONE, Causes::and);
+                let row = plain(piece, Structure::JournalSuperblock, Cause::Log);
+                Some(Row {
+                    causes: for_log(causes),
+                    ..row
+                })
+            }
             Written::Own(structure, sequence) => Some(Row {
                 transaction: sequence.map(u64::from),
                 ..plain(piece, structure, Cause::Log)
@@ -271,7 +318,19 @@ impl Running {
             let content = content_of(write, block, bytes, disks)?;
             found.extend(self.journal_block(block, &content, piece));
         }
-        push_merged(found, rows);
+        for number in push_merged(found, rows) {
+            self.keep_own(number, rows);
+        }
         self.commit(disks, rows)
+    }
+}
+
+/// Why the log's own blocks were written, where what they serve was for these causes: access times are named, so that they can be added up.
+pub(super) fn for_log(served: Causes) -> Causes {
+    let log = Causes::one(Cause::Log);
+    if served.is_atime_alone() {
+        log.with(Cause::Atime)
+    } else {
+        log
     }
 }
