@@ -103,6 +103,26 @@ def run_whole(spelled: str, folder: Path, name: str) -> float:
     return took_s
 
 
+def test_what_stays_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look itself: without it every test below would pass for the wrong reason."""
+    monkeypatch.setattr(residue, "LIMIT_S", 0.5)
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "point").mkdir()
+    watch = residue.Watch("FSCOST_RESIDUE=seen", tmp_path / "tmp")
+    assert watch.left() == set()
+    sleeper = subprocess.Popen(["sleep", "60"], env=os.environ | {"FSCOST_RESIDUE": "seen"})
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", tmp_path / "point"], check=True)
+    (tmp_path / "tmp" / "file").write_text("")
+    try:
+        assert {found.split()[0] for found in watch.left()} == {"process", "mount", "file"}
+    finally:
+        subprocess.run(["umount", tmp_path / "point"], check=True)
+        sleeper.kill()
+        sleeper.wait()
+    (tmp_path / "tmp" / "file").unlink()
+    assert watch.left() == set()
+
+
 @pytest.mark.parametrize("part", range(PARTS))
 def test_sigkill_at_random_instants(tmp_path: Path, seed: int, part: int) -> None:
     dice = random.Random(f"{seed}/{part}")
