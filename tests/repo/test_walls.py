@@ -14,7 +14,8 @@ ALLOWED = {
     "fscost-recording": set[str](),
     "fscost-device": {"fscost-recording"},
     "fscost-agent": set[str](),
-    "fscost-bindings": {"fscost-recording"},
+    "fscost-analysis": {"fscost-recording"},
+    "fscost-bindings": {"fscost-recording", "fscost-analysis"},
 }
 """For each crate, those of our crates that it may depend on, for building or testing."""
 
