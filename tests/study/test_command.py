@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from fscost import study
+from fscost.lab.native import NativeLab
+from fscost.run import execute
+from fscost.study import Verdict
+
 Fscost = Callable[..., "subprocess.CompletedProcess[str]"]
 PROGRAM = (sys.executable, "-c", "import sys; sys.argv[0] = 'fscost'; from fscost.cli import main; main()")
 SMALL = ("--set", "files=4", "--max-repetitions", "2", "--min-repetitions", "2")
@@ -85,11 +90,12 @@ def test_a_dry_run_prints_every_command_and_runs_none(fscost: Fscost, tmp_path: 
 
 @pytest.mark.root
 @pytest.mark.slow
-def test_snapshots_are_really_unshared(fscost: Fscost) -> None:
-    """The smallest real run: directories' access times alone make metadata grow, and noatime stops it."""
-    found = fscost(
-        "run", "snapshot-atime", "--set", "files=600", "--set", "snapshots=6", "--min-repetitions", "2", "--max-repetitions", "2", "--json"
-    )
-    claims = {claim["claim"]: claim for claim in json.loads(found.stdout)["claims"]}
-    assert claims["Reading a snapshotted btrfs with atime on unshares its metadata"]["verdict"] == "reproduced"
-    assert claims["noatime removes it"]["verdict"] == "reproduced"
+def test_snapshots_are_really_unshared(tmp_path: Path) -> None:
+    """The smallest real run: directories' access times alone make metadata grow, and noatime stops it. With a lock of its own: bytes do not mind company."""
+    found = study.load("snapshot-atime")
+    small = {"files": "600", "snapshots": "6"}
+    spec = study.plan(found, study.scale_of(found, "small"), tmp_path / "run", options=small, min_repetitions=2, max_repetitions=2)
+    report = study.report(found, execute(spec, NativeLab(), lock=f"fscost.test.{os.getpid()}.study").results)
+    verdicts = {judged.claim.text: judged.verdict for judged in report.claims}
+    assert verdicts["Reading a snapshotted btrfs with atime on unshares its metadata"] is Verdict.REPRODUCED
+    assert verdicts["noatime removes it"] is Verdict.REPRODUCED
