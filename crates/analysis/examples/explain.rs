@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use fscost_analysis::classify::{Cause, explain};
-use fscost_recording::Recording;
+use fscost_analysis::classify::{Cause, Row, explain};
+use fscost_recording::{Op, Recording};
 use std::collections::BTreeMap;
 
 fn main() {
@@ -42,6 +42,7 @@ fn main() {
     for ((disk, structure, home, causes, copy, owned), bytes) in sums {
         println!("{disk} {structure:20} {home:16} {causes:50} {copy} {owned:6} {bytes:12}");
     }
+    by_mark(&recording, &explained.rows);
     let mut unknown: Vec<_> = explained
         .rows
         .iter()
@@ -71,5 +72,42 @@ fn main() {
                 row.transaction
             );
         }
+    }
+}
+
+/// Bytes between marks: all, those with access times alone, those with access times among others.
+fn by_mark(recording: &Recording, rows: &[Row]) {
+    let mut marks = vec![(0, "before".to_owned())];
+    let mut number = 0;
+    recording
+        .for_each_frame(true, |_, frame| {
+            for event in &frame.events {
+                if event.op == Op::Mark {
+                    marks.push((number, frame.mark_of(event)?.name));
+                }
+                number += 1;
+            }
+            Ok(true)
+        })
+        .unwrap();
+    marks.push((u64::MAX, String::new()));
+    for pair in marks.windows(2) {
+        let within = || {
+            rows.iter()
+                .filter(|r| (pair[0].0..pair[1].0).contains(&r.event))
+        };
+        let all: u64 = within().map(|r| r.length).sum();
+        let alone: u64 = within()
+            .filter(|r| r.causes.only() == Some(Cause::Atime))
+            .map(|r| r.length)
+            .sum();
+        let among: u64 = within()
+            .filter(|r| r.causes.has(Cause::Atime))
+            .map(|r| r.length)
+            .sum();
+        println!(
+            "{:30} {all:12} atime {alone:12} among {among:12}",
+            pair[0].1
+        );
     }
 }

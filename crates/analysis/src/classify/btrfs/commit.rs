@@ -17,6 +17,12 @@ const FOLLOWS: Causes = Causes::one(Cause::Accounting)
     .with(Cause::Allocation)
     .with(Cause::Unchanged);
 
+/// The reasons that are not consequences of others.
+fn beyond_what_follows(causes: Causes) -> Causes {
+    let own = causes.iter().filter(|&cause| !FOLLOWS.has(cause));
+    own.fold(Causes::NONE, Causes::with)
+}
+
 /// Say what a tree block's header says.
 pub fn describe(row: &mut Row, header: &Header) {
     row.structure = if header.is_relocated() {
@@ -76,8 +82,7 @@ impl<'a> Step<'a> {
     /// Why blocks were written that only follow from other changes: the one reason for all of it, if there is only one. Without that
     /// reason none of them had been written.
     fn follows_from(&self) -> Causes {
-        let reasons = self.primary.iter().filter(|&c| !FOLLOWS.has(c));
-        let reasons = reasons.fold(Causes::NONE, Causes::with);
+        let reasons = beyond_what_follows(self.primary);
         if reasons.only().is_some() {
             reasons
         } else {
@@ -102,10 +107,6 @@ impl Follower {
         self.written.entry(bytenr).or_default().push(row);
     }
 
-    pub fn data_written(&mut self, row: usize, explained: &Row) {
-        self.pending.add(row, explained);
-    }
-
     pub fn superblock_causes(&self) -> Causes {
         self.superblock_causes
     }
@@ -126,12 +127,11 @@ impl Follower {
             let Some(block) = self.volume.block(disks, bytenr)? else {
                 continue;
             };
-            for &row in &written {
-                if let Some(row) = rows
-                    .get_mut(row)
-                    .filter(|r| r.structure == Structure::Unknown)
-                {
+            for &number in &written {
+                let copy = self.copy_of(number, rows);
+                if let Some(row) = rows.get_mut(number) {
                     describe(row, &block.header);
+                    row.copy = copy.unwrap_or(row.copy);
                 }
             }
             self.claim_extents(&mut step, &block, block.header.owner, disks, rows)?;
@@ -242,9 +242,13 @@ impl Follower {
         if reasons.causes.is_empty() {
             reasons.causes = Causes::one(Cause::Unchanged);
         }
-        let follows = reasons.causes.and(FOLLOWS) == FOLLOWS;
-        if !follows && is_fs_tree(owner) {
-            step.primary = step.primary.and(reasons.causes);
+        let own = beyond_what_follows(reasons.causes);
+        let follows = own.is_empty();
+        if !follows {
+            reasons.causes = own;
+        }
+        if is_fs_tree(owner) {
+            step.primary = step.primary.and(own);
         }
         let inode = reasons.inode();
         let mut path = None;
@@ -255,8 +259,7 @@ impl Follower {
                 .path(&mut self.volume, disks, names, inode, &mut rows.paths)?;
         }
         for &number in written {
-            let place = rows.get_mut(number).map(|row| (row.disk, row.offset));
-            let place = place.and_then(|(disk, offset)| self.volume.place(disk, offset));
+            let copy = self.copy_of(number, rows);
             let Some(row) = rows.get_mut(number) else {
                 continue;
             };
@@ -265,7 +268,7 @@ impl Follower {
             row.causes = reasons.causes;
             row.inode = inode.unwrap_or(NO_INODE);
             row.path = path;
-            row.copy = place.map_or(row.copy, |p| p.copy);
+            row.copy = copy.unwrap_or(row.copy);
             if follows {
                 step.following.push(number);
             }
@@ -274,6 +277,12 @@ impl Follower {
             self.claim_extents(step, block, owner, disks, rows)?;
         }
         Ok(())
+    }
+
+    /// Which copy a row is: its chunk may not have been known when it was written.
+    fn copy_of(&self, row: usize, rows: &Rows) -> Option<u8> {
+        let row = rows.as_slice().get(row)?;
+        Some(self.volume.place(row.disk, row.offset)?.copy)
     }
 
     /// Where the names of a tree are looked up.

@@ -178,7 +178,7 @@ impl Btrfs {
                 if !self.formatting {
                     row.causes = Causes::one(Cause::Data);
                 }
-                self.follower.data_written(rows.push(row), &row);
+                self.follower.pending.push(row, rows);
             }
             Piece::Unmapped
                 if self.formatting
@@ -189,7 +189,7 @@ impl Btrfs {
                 row.structure = Structure::Unused;
                 rows.push(row);
             }
-            Piece::Unmapped => self.follower.data_written(rows.push(row), &row),
+            Piece::Unmapped => self.follower.pending.push(row, rows),
             Piece::Parity => {
                 row.structure = Structure::Parity;
                 if !self.formatting {

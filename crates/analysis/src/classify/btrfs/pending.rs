@@ -28,16 +28,16 @@ pub struct Waiting {
 }
 
 impl Pending {
-    /// `row` waits for an owner.
-    pub fn add(&mut self, row: usize, explained: &Row) {
-        let key = (explained.disk, explained.offset, row);
-        self.pieces.insert(
-            key,
-            Piece {
-                length: explained.length,
-                age: 0,
-            },
-        );
+    /// Push `row`, which waits for an owner. What has waited in its place since before the last commit will never be owned.
+    pub fn push(&mut self, row: Row, rows: &mut Rows) {
+        let is_stale = |piece: &Piece| piece.age > 0;
+        self.take(row.disk, row.offset, row.length, rows, is_stale, |_| {});
+        let number = rows.push(row);
+        let piece = Piece {
+            length: row.length,
+            age: 0,
+        };
+        self.pieces.insert((row.disk, row.offset, number), piece);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -74,8 +74,21 @@ impl Pending {
         rows: &mut Rows,
         complete: impl Fn(&mut Row),
     ) {
+        self.take(disk, offset, length, rows, |_| true, complete);
+    }
+
+    fn take(
+        &mut self,
+        disk: u16,
+        offset: u64,
+        length: u64,
+        rows: &mut Rows,
+        which: impl Fn(&Piece) -> bool,
+        complete: impl Fn(&mut Row),
+    ) {
         let end = offset.saturating_add(length);
-        let hit: Vec<_> = self.overlapping(disk, offset, length).collect();
+        let hit = self.overlapping(disk, offset, length);
+        let hit: Vec<_> = hit.filter(|(_, piece)| which(piece)).collect();
         for (key @ (_, start, number), piece) in hit {
             self.pieces.remove(&key);
             let Some(row) = rows.get_mut(number) else {
@@ -151,9 +164,7 @@ mod tests {
     #[test]
     fn a_claim_in_the_middle_splits_a_row_in_three() {
         let (mut pending, mut rows) = (Pending::default(), Rows::default());
-        let whole = row(8192, 16384);
-        let number = rows.push(whole);
-        pending.add(number, &whole);
+        pending.push(row(8192, 16384), &mut rows);
         pending.claim(0, 12288, 4096, &mut rows, |row| row.inode = 7);
         let mut found: Vec<_> = rows
             .as_slice()
@@ -171,10 +182,33 @@ mod tests {
     fn two_writes_of_one_place_wait_for_the_same_owner() {
         let (mut pending, mut rows) = (Pending::default(), Rows::default());
         for _ in 0..2 {
-            let number = rows.push(row(4096, 4096));
-            pending.add(number, &row(4096, 4096));
+            pending.push(row(4096, 4096), &mut rows);
         }
         pending.claim(0, 4096, 4096, &mut rows, |row| row.inode = 7);
         assert!(rows.as_slice().iter().all(|r| r.inode == 7));
+    }
+
+    #[test]
+    fn what_was_not_owned_at_a_commit_is_not_owned_by_what_comes_after_it() {
+        let (mut pending, mut rows) = (Pending::default(), Rows::default());
+        pending.push(row(0, 12288), &mut rows);
+        pending.grow_old(2);
+        pending.push(row(4096, 4096), &mut rows);
+        pending.claim(0, 0, 8192, &mut rows, |row| row.inode = 7);
+        let mut found: Vec<_> = rows
+            .as_slice()
+            .iter()
+            .map(|r| (r.offset, r.length, r.inode))
+            .collect();
+        found.sort();
+        assert_eq!(
+            found,
+            [
+                (0, 4096, 7),
+                (4096, 4096, 0),
+                (4096, 4096, 7),
+                (8192, 4096, 0)
+            ]
+        );
     }
 }
