@@ -93,6 +93,11 @@ impl Running {
     }
 
     pub(super) fn take_effect(&mut self, applied: &Applied, event: u64, rows: &mut Rows) {
+        if self.journal.is_none() {
+            for &(start, length, inode) in &applied.released {
+                self.pending.release(start, length, inode);
+            }
+        }
         for &(start, length) in &applied.claimed {
             let completed = self.pending.resolve(start, length, &mut self.state, rows);
             if self.journal.is_none() {

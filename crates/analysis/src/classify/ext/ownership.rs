@@ -49,6 +49,7 @@ impl State {
         &mut self,
         inode: u32,
         claim: Claim,
+        applied: &mut Applied,
         disks: &mut Disks<'_>,
     ) -> Result<()> {
         let mut stack = vec![claim];
@@ -68,6 +69,7 @@ impl State {
                 stack.extend(map::of_node(claim.kind, &old, &self.superblock));
             }
             self.space.release(claim.start, claim.length, used);
+            applied.released.push((claim.start, claim.length, inode));
             if claim.kind.is_metadata() {
                 self.forget(inode, claim);
             }

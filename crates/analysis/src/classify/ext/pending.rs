@@ -57,6 +57,28 @@ impl Pending {
         self.confirmed.insert(inode, event);
     }
 
+    /// Without a journal: `inode` was written and maps these no longer. What was written there since it last did may be another's.
+    pub fn release(&mut self, start: u64, length: u64, inode: u32) {
+        let confirmed = self.confirmed.get(&inode).copied().unwrap_or(0);
+        for (at, row) in self.overlapping(start, length) {
+            if let Some(waiting) = self.rows.get_mut(&(at, row))
+                && waiting.owner == inode
+                && waiting.event > confirmed
+            {
+                waiting.owner = 0;
+            }
+        }
+    }
+
+    fn overlapping(&self, start: u64, length: u64) -> Vec<(u64, usize)> {
+        let from = start.saturating_sub(self.longest);
+        let end = start.saturating_add(length);
+        let near = self.rows.range((from, 0)..(end, 0));
+        near.filter(|&(&(at, _), waiting)| at + waiting.length > start)
+            .map(|(&key, _)| key)
+            .collect()
+    }
+
     /// `length` blocks at `start` were mapped: their rows are complete. Returns their numbers.
     pub fn resolve(
         &mut self,
@@ -67,15 +89,10 @@ impl Pending {
     ) -> Vec<usize> {
         let end = start.saturating_add(length);
         let mut completed = Vec::new();
-        let from = start.saturating_sub(self.longest);
-        let found: Vec<_> = self
-            .rows
-            .range((from, 0)..(end, 0))
-            .filter(|&(&(at, _), waiting)| at + waiting.length > start)
-            .map(|(&key, &waiting)| (key, waiting))
-            .collect();
-        for ((at, row), waiting) in found {
-            self.rows.remove(&(at, row));
+        for (at, row) in self.overlapping(start, length) {
+            let Some(waiting) = self.rows.remove(&(at, row)) else {
+                continue;
+            };
             if self.commits > waiting.commit + COMMITS {
                 continue; // the data of a file that was removed before its blocks were mapped
             }

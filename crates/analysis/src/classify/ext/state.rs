@@ -36,6 +36,8 @@ pub struct Explanation {
 pub struct Applied {
     /// For each block, in their order.
     pub explanations: BTreeMap<u64, Explanation>,
+    /// Blocks that are no longer mapped: first block, blocks, the inode that did.
+    pub released: Vec<(u64, u64, u32)>,
     /// Blocks that are mapped since: first block, blocks.
     pub claimed: Vec<(u64, u64)>,
     /// Inodes in use whose slots were among the blocks.
@@ -186,7 +188,7 @@ impl State {
             }
         }
         for (inode, claim) in std::mem::take(&mut change.gone) {
-            self.release(inode, claim, disks)?;
+            self.release(inode, claim, &mut applied, disks)?;
         }
         let visited = self.claim(
             std::mem::take(&mut change.come),

@@ -1,0 +1,266 @@
+"""ext2, ext3, ext4: what our table says of real recordings is what e2fsprogs says of the same images, and what was written."""
+
+import csv
+import random
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fscost import capture, profile, workload
+from fscost.lab.base import LabOptions
+from fscost.lab.native import NativeLab, find_binaries
+from fscost.matrix import Cell
+from fscost.workload.model import Step, Workload
+
+pytestmark = pytest.mark.root
+
+ROOT = Path(__file__).parents[3]
+MIB = 1 << 20
+PHASES = ("make", "change", "replace")
+OWNED = {"file_data", "directory", "directory_index", "extent_map", "xattr", "symlink"}
+STRUCTURES = {
+    "Primary superblock": "superblock",
+    "Backup superblock": "superblock_backup",
+    "Group descriptors": "group_descriptors",
+    "Group descriptor": "group_descriptors",
+    "Reserved GDT blocks": "group_descriptors",
+    "Block bitmap": "block_bitmap",
+    "Inode bitmap": "inode_bitmap",
+    "Inode table": "inode_table",
+}
+HARD_LINKS = {"/d3/f1": "/d4/second-name"}
+PROFILES = [
+    "ext4",
+    "ext4 -b 1024 -O ^flex_bg",
+    "ext4 -O ^has_journal",
+    "ext4 -O ^metadata_csum,^64bit -I 128",
+    "ext4 -O bigalloc,meta_bg,^resize_inode,inline_data -C 16384",
+    "ext4 -O sparse_super2 -o data=journal",
+    "ext4 -O fast_commit",
+    "ext4-external-journal",
+    "ext3 -b 2048",
+    "ext2 -b 1024",
+]
+
+
+@dataclass(frozen=True)
+class Row:
+    event: int
+    disk: int
+    offset: int
+    length: int
+    structure: str
+    home: str
+    causes: str
+    inode: int
+    transaction: int | None
+    path: str
+
+
+Table = tuple[list[Row], dict[str, int]]
+
+
+def record(spelled: str, work: Workload, folder: Path, disk_mib: int = 200) -> Path:
+    """The recording of one cell, which must succeed: no root test passes by skipping."""
+    options = LabOptions(cell_dir=folder, disk_size_bytes=disk_mib * MIB, keep_recording=True)
+    result = NativeLab(find_binaries()).run(Cell(profile.resolve(spelled), work, 0, 7, 0), options, lambda name: None)
+    assert result.status == "done", f"{result.status} ({result.kind}): {result.because}"
+    assert result.recording is not None
+    return result.recording
+
+
+@pytest.fixture(scope="session")
+def rows_of() -> Callable[[Path], Table]:
+    """Our table of a recording, and where each mark is."""
+    cargo = shutil.which("cargo") or str(Path.home() / ".cargo/bin/cargo")
+    subprocess.run([cargo, "build", "--quiet", "--package", "fscost-analysis", "--example", "rows"], cwd=ROOT, check=True)
+    target = subprocess.run([cargo, "metadata", "--format-version", "1", "--no-deps"], cwd=ROOT, check=True, capture_output=True, text=True)
+    match = re.search(r'"target_directory":"([^"]+)"', target.stdout)
+    assert match
+    program = Path(match[1]) / "debug/examples/rows"
+
+    def read(recording: Path) -> Table:
+        text = subprocess.run([program, recording], check=True, capture_output=True).stdout.decode(errors="surrogateescape")
+        rows, marks = [], {}
+        for line in csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE):
+            numbers = {key: int(line[key]) for key in ("event", "disk", "offset", "length", "inode")}
+            if line["structure"] == "mark":
+                marks[line["path"]] = numbers["event"]
+            else:
+                transaction = int(line["transaction"]) if line["transaction"] else None
+                words = {key: line[key] for key in ("structure", "home", "causes", "path")}
+                rows.append(Row(transaction=transaction, **numbers, **words))
+        return rows, marks
+
+    return read
+
+
+class Image:
+    """What e2fsprogs says of one image."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        text = subprocess.run(["dumpe2fs", path], check=True, capture_output=True, text=True).stdout
+        found = re.search(r"Block size:\s+(\d+)", text)
+        assert found
+        self.block_bytes = int(found[1])
+        self.fixed: dict[int, str] = {}
+        for what, first, last in re.findall(rf"({'|'.join(STRUCTURES)}) at (\d+)(?:-(\d+))?", text):
+            for block in range(int(first), int(last or first) + 1):
+                self.fixed[block] = STRUCTURES[what]
+
+    def ask(self, *commands: str) -> str:
+        script = "\n".join(commands)
+        return subprocess.run(
+            ["debugfs", "-f", "-", self.path], input=script, check=True, capture_output=True, text=True, errors="surrogateescape"
+        ).stdout
+
+    def owners(self, blocks: list[int]) -> dict[int, int]:
+        """The inode of each block that has one."""
+        text = self.ask(*(f"icheck {' '.join(map(str, blocks[i : i + 500]))}" for i in range(0, len(blocks), 500)))
+        return {int(block): int(inode) for block, inode in re.findall(r"^(\d+)\t(\d+)$", text, re.MULTILINE)}
+
+    def paths(self, inodes: set[int]) -> dict[int, set[str]]:
+        found: dict[int, set[str]] = {inode: set() for inode in inodes} | {2: {"/"}}
+        for inode, path in re.findall(r"^(\d+)\t(.+)$", self.ask(f"ncheck {' '.join(map(str, inodes))}"), re.MULTILINE):
+            found.setdefault(int(inode), set()).add(path.replace("//", "/"))
+        return found
+
+    def structures(self, inode: int) -> tuple[str, dict[int, str]]:
+        """What an inode's blocks are, and those of them that are something else."""
+        text = self.ask(f"stat <{inode}>")
+        kind = re.search(r"Type: (\w+)", text)
+        assert kind
+        special = {int(block): "extent_map" for block in re.findall(r"\((?:ETB\d|IND|DIND|TIND)\):(\d+)", text)}
+        xattr = re.search(r"File ACL: (\d+)", text)
+        if xattr:
+            special[int(xattr[1])] = "xattr"
+        return {"regular": "file_data", "directory": "directory", "symlink": "symlink"}.get(kind[1], kind[1]), special
+
+    def content(self, block: int) -> bytes:
+        with self.path.open("rb") as file:
+            file.seek(block * self.block_bytes)
+            return file.read(self.block_bytes)
+
+
+def last_writers(rows: list[Row], before: int, block_bytes: int) -> dict[int, Row]:
+    last = {}
+    for row in rows:
+        if row.event < before and row.disk == 0:
+            for block in range(row.offset // block_bytes, -(-(row.offset + row.length) // block_bytes)):
+                last[block] = row
+    return last
+
+
+def check_owners(image: Image, last: dict[int, Row], begin: int, rng: random.Random) -> int:
+    """Random blocks that this phase wrote are what e2fsprogs says."""
+    new = sorted(block for block, row in last.items() if row.event >= begin)
+    blocks = rng.sample(new, min(len(new), 1500))
+    owners = image.owners(blocks)
+    paths = image.paths({inode for inode in owners.values() if inode > 10})
+    structures = {inode: image.structures(inode) for inode in set(owners.values()) if inode > 10 or inode == 2}
+    for block in blocks:
+        row, inode = last[block], owners.get(block)
+        what = f"block {block} (inode {inode}): {row}"
+        if block in image.fixed:
+            assert row.structure == image.fixed[block], what
+        elif inode is None:
+            assert row.structure in OWNED, what  # of a file that is removed
+        elif inode == 8:
+            assert row.structure.startswith("journal_"), what
+        else:
+            usual, special = structures[inode]
+            assert row.structure.removesuffix("_index") == special.get(block, usual), what
+            assert row.inode == inode, what
+            assert row.path in paths[inode], f"{what}: {paths[inode]}"
+    return len(blocks)
+
+
+def check_tags(image: Image, last: dict[int, Row]) -> int:
+    """Every block that the workload wrote says which file it is of, whether that still exists or not."""
+    count = 0
+    for block, row in last.items():
+        tag = re.match(rb"TAG (\S+) (\d+) ", image.content(block)) if row.structure != "journal_copy" else None
+        if tag:
+            assert row.structure == "file_data", f"{tag}: {row}"
+            path = f"/{tag[1].decode()}"
+            assert row.path in (path, HARD_LINKS.get(path)), f"{tag}: {row}"
+            count += 1
+    return count
+
+
+def check_journal(image: Image, rows: list[Row]) -> int:
+    """What `logdump` reads in the journal: the transaction of each copy, and the structure of the block that it is of."""
+    extents = re.findall(r"\((\d+)(?:-(\d+))?\):(\d+)", image.ask("stat <8>").split("EXTENTS:")[-1].split("BLOCKS:")[-1])
+    home = {int(start) + at: int(place) + at for start, end, place in extents for at in range(int(end or start) - int(start) + 1)}
+    last = last_writers(rows, 1 << 62, image.block_bytes)
+    count = 0
+    sequence = 0
+    for line in image.ask("logdump -aO").splitlines():
+        if found := re.match(r"Found expected sequence (\d+), type 1 ", line):
+            sequence = int(found[1])
+        found = re.match(r"\s*FS block (\d+) logged at journal block (\d+) ", line)
+        row = last[home[int(found[2])]] if found else None
+        if not found or not row or row.transaction != sequence:
+            continue  # of a transaction over which another was written
+        block = found[1]
+        assert row.structure == "journal_copy", row
+        if int(block) in image.fixed:
+            assert row.home == image.fixed[int(block)], f"block {block}: {row}"
+        else:
+            assert row.home in OWNED, f"block {block}: {row}"
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("spelled", PROFILES)
+def test_every_block_is_what_e2fsprogs_says(spelled: str, rows_of: Callable[[Path], Table], tmp_path: Path, seed: int) -> None:
+    shutil.copytree(Path(__file__).parent, tmp_path / "input", ignore=shutil.ignore_patterns("test_*", "__pycache__"))
+    steps = tuple(Step(phase, f"python3 {{input}}/steps.py {phase}", settle="remount") for phase in PHASES)
+    recording = record(spelled, Workload("mine", steps, disk_bytes=MIB, input=tmp_path / "input"), tmp_path / "cell")
+    rows, marks = rows_of(recording)
+    unknown = [row for row in rows if "unknown" in (row.structure, row.home, row.causes)]
+    assert not unknown
+    rng = random.Random(seed)
+    checked = tags = 0
+    for phase, end in zip(PHASES, (*PHASES[1:], "end"), strict=True):
+        capture._open(recording).export_image(0, tmp_path / f"{phase}.img", mark=end)
+        image = Image(tmp_path / f"{phase}.img")
+        last = last_writers(rows, marks[end], image.block_bytes)
+        checked += check_owners(image, last, marks[phase], rng)
+        tags += check_tags(image, last)
+    assert checked > 1000
+    assert tags > 5000
+    if spelled.startswith(("ext4", "ext3")) and "journal" not in spelled:
+        assert check_journal(image, rows) > 100
+
+
+@pytest.mark.parametrize(("name", "phases"), [("read-all", ("read", "read-again")), ("reader-beside-fsync", ("read", "read-beside-fsync"))])
+def test_bytes_attributed_to_access_times_are_what_noatime_saves(
+    name: str, phases: tuple[str, ...], rows_of: Callable[[Path], Table], tmp_path: Path
+) -> None:
+    """Home and journal together, within 5 %.
+
+    Whether the extents of the log of `reader-beside-fsync` fit in its inode is an accident of allocation, and each commit writes that block
+    or revokes it: left out on both sides.
+    """
+    work = workload.resolve(name, scale=0.3)
+    source = workload.inputs.prepare(work, tmp_path)
+    written, attributed = {}, {}
+    for options in ("strictatime", "noatime"):
+        recording = record(f"ext4 -o {options}", Workload(name, work.steps, disk_bytes=MIB, input=source), tmp_path / options, 512)
+        rows, marks = rows_of(recording)
+        names = sorted(marks, key=lambda mark: marks[mark])
+        of = [row for phase in phases for row in rows if marks[phase] <= row.event < marks[names[names.index(phase) + 1]]]
+        of = [row for row in of if "extent_map" not in (row.structure, row.home) and row.structure != "journal_revoke"]
+        written[options] = sum(row.length for row in of)
+        attributed[options] = sum(row.length for row in of if row.causes in ("atime", "atime+log"))
+    assert attributed["noatime"] == 0
+    saved = written["strictatime"] - written["noatime"]
+    assert saved > MIB // 2
+    assert attributed["strictatime"] == pytest.approx(saved, rel=0.05)
