@@ -152,8 +152,7 @@ impl Engine<'_> {
         let families = (0..self.disks.count())
             .map(|d| self.families.iter().find(|f| f.owns(d)).map(|f| f.name()))
             .collect();
-        let (mut rows, paths) = self.rows.into_parts();
-        rows.sort_by_key(|r| (r.event, r.offset));
+        let (rows, paths) = self.rows.into_parts();
         Ok(Explained {
             rows,
             paths,

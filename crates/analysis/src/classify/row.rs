@@ -59,7 +59,22 @@ impl Rows {
         &self.rows
     }
 
+    /// The rows in the order of events and offsets, neighbours of one write with the same explanation merged.
     pub(super) fn into_parts(self) -> (Vec<Row>, Paths) {
-        (self.rows, self.paths)
+        let Rows { mut rows, paths } = self;
+        rows.sort_by_key(|r| (r.event, r.offset));
+        rows.dedup_by(|row, before| {
+            let follows = Row {
+                offset: before.offset.saturating_add(before.length),
+                length: row.length,
+                ..*before
+            };
+            let same = *row == follows;
+            if same {
+                before.length = before.length.saturating_add(row.length);
+            }
+            same
+        });
+        (rows, paths)
     }
 }
