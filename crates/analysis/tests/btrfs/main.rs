@@ -165,6 +165,38 @@ fn blocks_and_extents_are_what_the_tools_say_free_space_cache() {
     );
 }
 
+/// Files whose every block says whose it is: found without any knowledge of the file system.
+#[test]
+fn data_is_of_the_file_that_its_content_names() {
+    let Some(states) = States::make("space_cache=v2", &[]) else {
+        return;
+    };
+    let recording = states.recording();
+    let explained = explain(&recording).unwrap();
+    let by_state = by_state(&recording, &explained);
+    for (state, least) in [("15-tagged", 500), ("16-tagged-again", 30)] {
+        let writes = states.writes_of(state);
+        let mut found = 0;
+        for row in by_state[state]
+            .iter()
+            .filter(|r| r.structure == Structure::FileData)
+        {
+            for at in (row.offset..row.offset + row.length).step_by(4096) {
+                let block = writes
+                    .iter()
+                    .find_map(|(offset, bytes)| bytes.get(at.checked_sub(*offset)? as usize..))
+                    .unwrap();
+                if block.starts_with(b"/tag/") {
+                    let named = String::from_utf8_lossy(&block[..14]);
+                    assert_eq!(explained.paths.text(row.path.unwrap()), named);
+                    found += 1;
+                }
+            }
+        }
+        assert!(found > least, "{found} blocks in {state}");
+    }
+}
+
 /// Causes of leaves of subvolumes.
 fn causes(rows: &[&Row], structure: Structure) -> Causes {
     let leaves = rows

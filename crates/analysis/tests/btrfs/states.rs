@@ -124,6 +124,14 @@ impl States {
     }
 }
 
+impl States {
+    /// What was written to reach a state.
+    pub fn writes_of(&self, state: &str) -> &[(u64, Vec<u8>)] {
+        let number = self.images.iter().position(|i| state_name(i) == state);
+        &self.writes[number.unwrap()]
+    }
+}
+
 /// From image to image, what was written.
 fn writes_between(images: &[PathBuf], size_bytes: u64) -> Vec<Vec<(u64, Vec<u8>)>> {
     let mut before = vec![0; size_bytes as usize];

@@ -31,5 +31,8 @@ sync -f .; state 11-commit
 touch e/inplace; chattr +C e/inplace; head -c 100000 /dev/urandom >e/inplace; sync -f .; state 12-no-cow
 head -c 8192 /dev/urandom | dd of=e/inplace conv=notrunc bs=4096 seek=3 status=none; sync -f .; state 13-in-place
 rm d/f9; sync -f .; state 14-remove
+# Lines of 16 bytes that name the file: each block begins with one.
+mkdir tag; for n in $(seq 100 140); do { yes "/tag/file-0$n#" || true; } | head -c $((n * 512)) >tag/file-0$n; done; sync -f .; state 15-tagged
+for n in $(seq 110 3 140); do { yes "/tag/file-0$n#" || true; } | dd of=tag/file-0$n bs=4096 seek=2 count=3 iflag=fullblock conv=notrunc status=none; done; sync -f .; state 16-tagged-again
 cd /; umount "$states/mnt"
-cp --sparse=always "$image" "$states/15-unmounted.img"
+cp --sparse=always "$image" "$states/17-unmounted.img"

@@ -10,8 +10,9 @@ use super::pending::Waiting;
 use crate::classify::{Cause, Causes, Disks, PathId, Row, Rows, Structure};
 use fscost_recording::Result;
 
-/// Data is not always owned at its first commit: an ordered extent may end in the next transaction.
-const COMMITS_TO_WAIT: u8 = 2;
+/// Data is not always owned at its first commit: an ordered extent may end in the next transaction, and balance moves the data of a
+/// block group before it tells the files.
+const COMMITS_TO_WAIT: u8 = 4;
 /// `BTRFS_MAX_EXTENT_SIZE` is 128 MiB; preallocated extents may be twice as long.
 const MAX_EXTENT_BYTES: u64 = 256 << 20;
 
@@ -166,11 +167,14 @@ impl Follower {
             let Some(owner) = owner_of(&mut self.volume, disks, root, logical)? else {
                 continue;
             };
+            let run = (owner.end - logical).min(place.run).min(rest);
+            if owner.tree == tree::DATA_RELOCATION && waiting.age + 1 < COMMITS_TO_WAIT {
+                return Ok(run);
+            }
             let names = self.names(step, owner.tree, disks)?;
             let path =
                 self.paths
                     .path(&mut self.volume, disks, names, owner.inode, &mut rows.paths)?;
-            let run = (owner.end - logical).min(place.run).min(rest);
             let found = Found {
                 tree: owner.tree,
                 inode: owner.inode,

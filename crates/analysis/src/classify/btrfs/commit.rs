@@ -184,9 +184,7 @@ impl Follower {
         disks: &mut Disks<'_>,
         rows: &mut Rows,
     ) -> Result<()> {
-        if step.full {
-            self.paths.forget();
-        }
+        self.paths.forget();
         self.find_logged(step, disks)?;
         for (bytenr, written) in std::mem::take(&mut self.written) {
             let Some(block) = self.volume.block(disks, bytenr)? else {

@@ -25,6 +25,8 @@ pub struct Waiting {
     pub offset: u64,
     pub length: u64,
     pub row: usize,
+    /// How many commits have passed since it was written.
+    pub age: u8,
 }
 
 impl Pending {
@@ -126,6 +128,7 @@ impl Pending {
             offset,
             length: piece.length,
             row,
+            age: piece.age,
         };
         self.pieces.iter().map(waiting).collect()
     }

@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 /// Bytes of tree blocks kept in memory: what a commit compares is mostly what was written last.
 const CACHE_BYTES: usize = 64 << 20;
-/// A chunk tree of more blocks is not believed: it would map 2 PiB.
-const MAX_CHUNK_BLOCKS: usize = 16384;
+/// A chunk tree of more blocks is not believed: it would map 100 TiB.
+const MAX_CHUNK_BLOCKS: usize = 1024;
 /// Where `bytenr` stands in `struct btrfs_root_item`.
 pub const ROOT_ITEM_BYTENR: usize = 176;
 
