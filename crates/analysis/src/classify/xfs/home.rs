@@ -37,7 +37,8 @@ pub fn explain(write: &Write<'_>, metadata: &mut Metadata, rows: &mut Rows) {
         done += home.next(done).clamp(1, write.length - done);
     }
     home.flush();
-    let Home { late, .. } = home;
+    let Home { mut late, .. } = home;
+    metadata.settle_moved(rows, &mut late);
     metadata.name_rows(late, rows);
 }
 
@@ -146,9 +147,10 @@ impl Home<'_, '_> {
                 inode = NO_INODE;
             }
         }
-        let fresh = self.metadata.known(offset).is_none();
+        // They have no fingerprint in common: every inode has one.
         let block = Block::new(Structure::InodeChunk, NO_INODE);
-        self.metadata.know(offset, &block, None);
+        let before = self.metadata.know(offset, &block, Some(0));
+        let fresh = before.is_none_or(|b| b.home.is_none());
         if causes.is_empty() {
             causes = Causes::one(if fresh {
                 Cause::Allocation

@@ -57,8 +57,11 @@ pub struct Metadata {
     contents: HashMap<u64, Vec<u8>>,
     extents: HashMap<Holder, Vec<Extent>>,
     leaves: HashMap<u64, Vec<u64>>,
-    /// Extents of tree blocks in this transaction: one may have moved from a block seen later to a block seen earlier.
-    moved: Vec<(Extent, Owner)>,
+    /// Extents of tree blocks in this transaction. They wait for its end: they may have moved between blocks, and the inode, which says what they
+    /// are, may come last.
+    moved: Vec<(Extent, Holder, u64)>,
+    /// Rows whose inode had no name yet, and how often that was looked up.
+    nameless: Vec<(usize, u64, u32)>,
 }
 
 impl Metadata {
@@ -73,6 +76,7 @@ impl Metadata {
             extents: HashMap::new(),
             leaves: HashMap::new(),
             moved: Vec::new(),
+            nameless: Vec::new(),
             geometry,
         }
     }
@@ -278,15 +282,27 @@ impl Metadata {
             }
         }
         for extent in list.iter().skip(same) {
-            let owner = self.owner(holder, inode, extent);
-            self.give(extent, owner);
             if matches!(holder, Holder::Leaf(_)) {
-                self.moved.push((*extent, owner));
+                self.moved.push((*extent, holder, inode));
+            } else {
+                self.claim(extent, holder, inode, rows, late);
             }
-            let bytes = self.geometry.block_bytes;
-            let Some(block) = self.geometry.block(extent.fs_block) else {
-                continue;
-            };
+        }
+    }
+
+    /// An inode has these blocks now: and the data there that had no owner.
+    fn claim(
+        &mut self,
+        extent: &Extent,
+        holder: Holder,
+        inode: u64,
+        rows: &mut Rows,
+        late: &mut Late,
+    ) {
+        let owner = self.owner(holder, inode, extent);
+        self.give(extent, owner);
+        let bytes = self.geometry.block_bytes;
+        if let Some(block) = self.geometry.block(extent.fs_block) {
             let (offset, length) = (block * bytes, extent.blocks.saturating_mul(bytes));
             let claimed = self.owners.claim(offset, length, owner, rows);
             late.extend(claimed.into_iter().map(|row| (row, inode)));
@@ -324,22 +340,41 @@ impl Metadata {
     }
 
     /// A transaction is complete: its names and owners are what they are now.
-    pub fn commit(&mut self, late: Late, rows: &mut Rows) {
-        for (extent, owner) in std::mem::take(&mut self.moved) {
-            self.give(&extent, owner);
+    pub fn commit(&mut self, mut late: Late, rows: &mut Rows) {
+        self.settle_moved(rows, &mut late);
+        /// After so many transactions a name will not come any more.
+        const LOOK_UPS: u32 = 3;
+        for (row, inode, looked_up) in std::mem::take(&mut self.nameless) {
+            if !self.name_row(row, inode, rows) && looked_up < LOOK_UPS {
+                self.nameless.push((row, inode, looked_up + 1));
+            }
         }
         self.name_rows(late, rows);
         self.owners.checkpoint();
     }
 
+    /// The extents of tree blocks are where they are now.
+    pub fn settle_moved(&mut self, rows: &mut Rows, late: &mut Late) {
+        for (extent, holder, inode) in std::mem::take(&mut self.moved) {
+            self.claim(&extent, holder, inode, rows, late);
+        }
+    }
+
     /// Set the paths of rows.
     pub fn name_rows(&mut self, late: Late, rows: &mut Rows) {
-        for (number, inode) in late {
-            let path = self.names.path(inode, &mut rows.paths);
-            if let Some(row) = rows.get_mut(number) {
-                row.path = path;
+        for (row, inode) in late {
+            if !self.name_row(row, inode, rows) {
+                self.nameless.push((row, inode, 0));
             }
         }
+    }
+
+    fn name_row(&mut self, number: usize, inode: u64, rows: &mut Rows) -> bool {
+        let path = self.names.path(inode, &mut rows.paths);
+        if let Some(row) = rows.get_mut(number) {
+            row.path = path;
+        }
+        path.is_some()
     }
 
     /// The superblock was written: the file system may have grown.

@@ -30,6 +30,8 @@ pub struct Geometry {
     pub log_offset: u64,
     /// Bytes of the log.
     pub log_bytes: u64,
+    /// What log records are rounded up to (`sb_logsunit`).
+    pub log_unit: u64,
     /// Whether the log is on another disk.
     pub external_log: bool,
     /// Inodes of the realtime bitmap and summary.
@@ -78,6 +80,7 @@ impl Geometry {
             uuid: if meta_uuid { array(sector, 248)? } else { uuid },
             log_uuid: uuid,
             log_offset: 0,
+            log_unit: u64::from(be32(sector, 196)?).clamp(BASIC_BLOCK, 256 * 1024),
             log_bytes: u64::from(be32(sector, 96)?) * block_bytes,
             external_log: be64(sector, 48)? == 0,
             realtime_inodes: [be64(sector, 64)?, be64(sector, 72)?],

@@ -42,6 +42,27 @@ impl Explanation {
         inode: NO_INODE,
     };
 
+    /// Whether it is there for an access time alone.
+    pub fn is_atime(&self) -> bool {
+        self.causes.only() == Some(Cause::Atime)
+    }
+
+    /// Also for another reason.
+    pub fn with(self, cause: Cause) -> Explanation {
+        Explanation {
+            causes: self.causes.with(cause),
+            ..self
+        }
+    }
+
+    /// For this reason only.
+    pub fn because(self, cause: Cause) -> Explanation {
+        Explanation {
+            causes: Causes::one(cause),
+            ..self
+        }
+    }
+
     fn of(home: Structure, causes: Causes) -> Explanation {
         Explanation {
             home: Some(home),

@@ -2,6 +2,7 @@
 
 mod area;
 mod item;
+mod parts;
 mod record;
 mod transaction;
 

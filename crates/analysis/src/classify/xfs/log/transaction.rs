@@ -3,10 +3,10 @@
 use super::super::bytes::{be32, le16, le32};
 use super::super::metadata::{Late, Metadata};
 use super::item::{Explanation, explain};
+use super::parts::{Parts, Slot};
 use super::record::Record;
 use crate::classify::{NO_INODE, Row, Rows};
 use std::collections::HashMap;
-use std::ops::Range;
 
 /// `xlog_op_header`.
 const HEADER_BYTES: usize = 12;
@@ -50,21 +50,9 @@ struct Transaction {
     item: Item,
     partial: bool,
     late: Late,
-}
-
-/// What a part of a record is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Slot {
-    transaction: Option<u32>,
-    lsn: u64,
-    explanation: Explanation,
-    open: bool,
-}
-
-/// A record being read.
-struct Parts {
-    slots: Vec<Slot>,
-    ranges: Vec<(Range<usize>, usize)>,
+    /// Bytes of items so far: for access times alone, and for anything else.
+    atime: usize,
+    other: usize,
 }
 
 /// Transactions that have begun.
@@ -119,6 +107,13 @@ impl Transactions {
             at = end;
         }
         parts.add(at..record.bytes.len(), 0);
+        self.count(&parts, &mut committed);
+        if !committed.is_empty() {
+            let of = |all: fn(&Transaction) -> usize| committed.values().map(all).sum::<usize>();
+            if of(|t| t.other) > 0 {
+                parts.round(at, of(|t| t.atime), metadata.geometry.log_unit as usize);
+            }
+        }
         self.emit(&record, &parts, &mut committed, rows);
         for transaction in committed.into_values() {
             metadata.commit(transaction.late, rows);
@@ -137,6 +132,8 @@ impl Transactions {
             item: Item::default(),
             partial: false,
             late: Late::new(),
+            atime: 0,
+            other: 0,
         };
         self.open.insert(id, transaction);
     }
@@ -194,6 +191,26 @@ impl Transactions {
             }
         }
         slot
+    }
+
+    /// Add what this record has of each transaction.
+    fn count(&mut self, parts: &Parts, committed: &mut HashMap<u32, Transaction>) {
+        for (range, slot) in &parts.ranges {
+            let Some(slot) = parts
+                .slots
+                .get(*slot)
+                .filter(|s| s.explanation != Explanation::OWN)
+            else {
+                continue;
+            };
+            let id = slot.transaction.unwrap_or_default();
+            if let Some(transaction) = committed.get_mut(&id).or(self.open.get_mut(&id)) {
+                match slot.explanation.is_atime() {
+                    true => transaction.atime += range.len(),
+                    false => transaction.other += range.len(),
+                }
+            }
+        }
     }
 
     /// Split the record's rows.
@@ -254,57 +271,5 @@ impl Transactions {
         for (_, transaction) in self.open.drain() {
             metadata.name_rows(transaction.late, rows);
         }
-    }
-}
-
-impl Parts {
-    fn open(&mut self, id: u32, lsn: u64) -> usize {
-        self.slots.push(Slot {
-            transaction: Some(id),
-            lsn,
-            explanation: Explanation::UNKNOWN,
-            open: true,
-        });
-        self.slots.len() - 1
-    }
-
-    fn of_transaction(&mut self, id: u32, lsn: u64) -> usize {
-        let slot = self.open(id, lsn);
-        self.close(slot, Explanation::OWN);
-        slot
-    }
-
-    fn close(&mut self, slot: usize, explanation: Explanation) {
-        if let Some(slot) = self.slots.get_mut(slot) {
-            slot.explanation = explanation;
-            slot.open = false;
-        }
-    }
-
-    fn add(&mut self, range: Range<usize>, slot: usize) {
-        match self
-            .ranges
-            .last_mut()
-            .filter(|(last, of)| *of == slot && last.end == range.start)
-        {
-            Some((last, _)) => last.end = range.end,
-            None => self.ranges.push((range, slot)),
-        }
-    }
-
-    /// Neighbours with equal explanations as one.
-    fn merged(&self) -> impl Iterator<Item = (Range<usize>, usize)> + '_ {
-        let mut ranges = self.ranges.iter().peekable();
-        std::iter::from_fn(move || {
-            let (range, slot) = ranges.next()?;
-            let mut range = range.clone();
-            while let Some((next, _)) = ranges.next_if(|(_, other)| {
-                self.slots.get(*slot).is_some_and(|s| !s.open)
-                    && self.slots.get(*slot) == self.slots.get(*other)
-            }) {
-                range.end = next.end;
-            }
-            Some((range, *slot))
-        })
     }
 }

@@ -1,0 +1,113 @@
+//! Recordings of real cells, and their images.
+
+use fscost_analysis::classify::{Explained, Row};
+use fscost_recording::{Instant, Op, Recording};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A recorded cell.
+pub struct Cell {
+    folder: tempfile::TempDir,
+    /// Names of its steps, in order.
+    pub steps: Vec<String>,
+}
+
+impl Cell {
+    /// Record these steps (name, shell) on this profile. None, said aloud, where this machine cannot.
+    pub fn record(profile: &str, steps: &[(&str, &str)]) -> Option<Cell> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = here.join("../..");
+        let folder = tempfile::tempdir().unwrap();
+        let made = Command::new(root.join(".venv/bin/python"))
+            .arg(here.join("tests/xfs/record.py"))
+            .arg(folder.path().join("cell"))
+            .arg(profile)
+            .args(steps.iter().map(|(name, shell)| format!("{name}={shell}")))
+            .output();
+        match made {
+            Ok(output) if output.status.success() => {}
+            Ok(output) if output.stderr.starts_with(b"failed") => panic!("{output:?}"),
+            other => {
+                eprintln!("SKIPPED, because no cell of {profile} can be recorded here: {other:?}");
+                assert!(std::env::var_os("FSCOST_REQUIRE_ROOT_TESTS").is_none());
+                return None;
+            }
+        }
+        Some(Cell {
+            folder,
+            steps: steps.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        })
+    }
+
+    /// Its recording.
+    pub fn recording(&self) -> Recording {
+        Recording::open(&self.folder.path().join("cell/recording.fscost")).unwrap()
+    }
+
+    /// Disk 0 as it was.
+    pub fn image(&self, recording: &Recording, instant: &Instant) -> PathBuf {
+        let path = self.folder.path().join("image");
+        let file = std::fs::File::create(&path).unwrap();
+        recording
+            .image_at(0, instant)
+            .unwrap()
+            .export(&file)
+            .unwrap();
+        path
+    }
+
+    /// A place for another recording.
+    pub fn spare(&self) -> PathBuf {
+        self.folder.path().join("spare.fscost")
+    }
+}
+
+/// Number of the first event of each mark, in order.
+pub fn marks(recording: &Recording) -> Vec<(u64, String)> {
+    let mut marks = Vec::new();
+    let mut number = 0;
+    let walk = recording.for_each_frame(true, |_, frame| {
+        for event in &frame.events {
+            if event.op == Op::Mark {
+                marks.push((number, frame.mark_of(event)?.name));
+            }
+            number += 1;
+        }
+        Ok(true)
+    });
+    walk.unwrap();
+    marks
+}
+
+/// The rows between a mark and the next.
+pub fn rows_of<'a>(recording: &Recording, explained: &'a Explained, name: &str) -> Vec<&'a Row> {
+    let marks = marks(recording);
+    let at = marks.iter().position(|(_, mark)| mark == name).unwrap();
+    let end = marks.get(at + 1).map_or(u64::MAX, |(number, _)| *number);
+    let rows = explained.rows.iter();
+    rows.filter(|r| (marks[at].0..end).contains(&r.event))
+        .collect()
+}
+
+/// Every write is covered exactly by its rows.
+pub fn assert_conserved(recording: &Recording, explained: &Explained) {
+    let mut rows = explained.rows.iter().peekable();
+    let mut number = 0;
+    let walk = recording.for_each_frame(false, |_, frame| {
+        for event in &frame.events {
+            if matches!(event.op, Op::Write | Op::WriteZeroes) {
+                let mut at = event.offset;
+                while let Some(row) = rows.next_if(|row| row.event == number) {
+                    assert_eq!((row.disk, row.offset), (event.disk, at), "{row:?}");
+                    assert!(row.length > 0, "{row:?}");
+                    at += row.length;
+                }
+                assert_eq!(at, event.offset + event.length, "event {number}");
+            }
+            number += 1;
+        }
+        Ok(true)
+    });
+    walk.unwrap();
+    assert!(rows.next().is_none());
+}
