@@ -44,6 +44,13 @@ def require_native() -> None:
     _native()
 
 
+@contextlib.contextmanager
+def opened(recording: Path) -> Iterator[Any]:
+    """The native recording, for those that look into it; its errors become those that a person sees."""
+    with _errors(recording):
+        yield _open(recording)
+
+
 def info(recording: Path) -> dict[str, Any]:
     """Disks, marks and totals of a recording."""
     with _errors(recording):
@@ -77,7 +84,7 @@ def pack(recording: Path, level: int = 3) -> None:
 
 def export_image(recording: Path, disk: str, image: Path, at: str | None = None) -> None:
     """The disk as a sparse file, at the end or at `at`: a mark's name, or seconds since the recording began."""
-    with _errors(recording), _new_file(image):
+    with _errors(recording), new_file(image):
         source = _open(recording)
         marks = [name for _, name, _ in source.marks()]
         at_ns = None
@@ -93,14 +100,14 @@ def export_image(recording: Path, disk: str, image: Path, at: str | None = None)
 
 def export_dm_log_writes(recording: Path, disk: str, log: Path) -> int:
     """One disk's requests as a log of dm-log-writes; returns its number of entries."""
-    with _errors(recording), _new_file(log):
+    with _errors(recording), new_file(log):
         source = _open(recording)
         return int(source.export_dm_log_writes(_disk_index(source, recording, disk), str(log)))
 
 
 def import_dm_log_writes(log: Path, recording: Path) -> int:
     """A recording of a dm-log-writes log; returns its number of entries."""
-    with _errors(log), _new_file(recording):
+    with _errors(log), new_file(recording):
         return int(_native().import_dm_log_writes(str(log), str(recording)))
 
 
@@ -112,7 +119,7 @@ def _disk_index(source: Any, recording: Path, disk: str) -> int:
 
 
 @contextlib.contextmanager
-def _new_file(path: Path) -> Iterator[None]:
+def new_file(path: Path) -> Iterator[None]:
     """A file that is made whole or not at all, and never over another."""
     if os.path.lexists(path):
         raise InputError(f"{path} exists", "name a file that does not")

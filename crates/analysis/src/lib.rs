@@ -1,3 +1,6 @@
 //! Pure functions of a recording: no root, no mount, no clock. The same recording always gives the same table.
 
 pub mod classify;
+mod table;
+
+pub use table::{Table, Timeline};

@@ -1,5 +1,8 @@
-//! `fscost._native`: recordings for Python. Conversions only, no logic.
+//! `fscost._native`: recordings and their explanation for Python. Conversions only, no logic.
 
+mod explanation;
+
+use explanation::Explanation;
 use fscost_recording::{self as recording, Op};
 use pyo3::{
     create_exception,
@@ -20,7 +23,7 @@ create_exception!(
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{Recording, RecordingError, Requests, import_dm_log_writes};
+    use super::{Explanation, Recording, RecordingError, Requests, import_dm_log_writes};
     use pyo3::prelude::*;
 
     #[pymodule_init]
@@ -127,6 +130,11 @@ impl Recording {
             recording: slf.unbind(),
             next: 0,
         }
+    }
+
+    /// What each written byte was: rows in batches of columns, and the names that their numbers stand for.
+    fn explain(&self, py: Python<'_>) -> PyResult<Explanation> {
+        py.detach(|| Explanation::new(&self.inner)).map_err(error)
     }
 
     /// Read everything: `{"whole": bool, "end": str, "damaged": [str], "events", "content_bytes", "content_stored_bytes", "disks": {name: totals}}`.

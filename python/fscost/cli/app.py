@@ -6,7 +6,7 @@ from typing import TextIO
 
 import typer
 
-from fscost.cli import compare, doctor, profiles, recording, show, study, workloads
+from fscost.cli import compare, doctor, explain, profiles, recording, show, study, workloads
 from fscost.cli.output.view import plain
 from fscost.errors import FscostError
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(compare.compare)
 app.command()(show.show)
+app.command()(explain.explain)
 app.command()(profiles.profiles)
 app.command()(workloads.workloads)
 app.command()(doctor.doctor)

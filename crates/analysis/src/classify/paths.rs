@@ -6,6 +6,13 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(u32);
 
+impl PathId {
+    /// Its place among [`Paths::texts`].
+    pub fn index(self) -> u32 {
+        self.0
+    }
+}
+
 /// All paths that rows name. Names are bytes on disk; here, text in which bytes that are not UTF-8 are replaced.
 #[derive(Debug, Default)]
 pub struct Paths {
@@ -28,6 +35,11 @@ impl Paths {
     /// The path's text.
     pub fn text(&self, id: PathId) -> &str {
         self.texts.get(id.0 as usize).map_or("", String::as_str)
+    }
+
+    /// All, in the order of their numbers.
+    pub fn texts(&self) -> &[String] {
+        &self.texts
     }
 
     /// How many there are.

@@ -1,0 +1,135 @@
+//! An explained recording as columns.
+
+use fscost_analysis::{
+    Table,
+    classify::{NO_INODE, Row, Structure},
+};
+use fscost_recording::{self as recording};
+use pyo3::{
+    prelude::*,
+    types::{PyBytes, PyDict},
+};
+
+/// Rows in one batch.
+const BATCH_ROWS: usize = 1 << 18;
+
+/// An iterator of column batches, little-endian: `{"event": u64 bytes, "time_ns": u64, "interval": i32, "disk": i32, "offset": u64, "length": u64,
+/// "structure": i32, "home": i32, "cause": i32, "atime_alone": u8, "inode": i64, "tree": u64, "path": i32, "transaction": i64, "copy": u8}`. What there
+/// is none of is -1.
+#[pyclass(module = "fscost._native")]
+pub struct Explanation {
+    table: Table,
+    next: usize,
+}
+
+impl Explanation {
+    pub fn new(source: &recording::Recording) -> recording::Result<Self> {
+        Ok(Self {
+            table: Table::new(source)?,
+            next: 0,
+        })
+    }
+}
+
+#[pymethods]
+impl Explanation {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let rows = self.table.explained.rows.get(self.next..).unwrap_or(&[]);
+        let rows = &rows[..rows.len().min(BATCH_ROWS)];
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let batch = PyDict::new(py);
+        for (name, bytes) in columns(&self.table, rows) {
+            batch.set_item(name, PyBytes::new(py, &bytes))?;
+        }
+        self.next += rows.len();
+        Ok(Some(batch))
+    }
+
+    /// What the numbers in the columns `structure` and `home`, `cause`, `interval` and `path` stand for: `{"structures", "journal_structures" (those
+    /// that belong to a journal or log), "causes", "intervals", "paths"}`.
+    fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let names = PyDict::new(py);
+        let structures = || Structure::ALL.iter().copied();
+        let journal = structures().filter(|s| s.is_journal());
+        let causes = self.table.cause_sets.iter();
+        names.set_item(
+            "structures",
+            structures().map(Structure::name).collect::<Vec<_>>(),
+        )?;
+        names.set_item(
+            "journal_structures",
+            journal.map(Structure::name).collect::<Vec<_>>(),
+        )?;
+        names.set_item(
+            "causes",
+            causes.map(ToString::to_string).collect::<Vec<_>>(),
+        )?;
+        names.set_item("intervals", self.table.timeline.names())?;
+        names.set_item("paths", self.table.explained.paths.texts())?;
+        Ok(names)
+    }
+
+    /// For each disk, the family of its file system: `ext`, `xfs`, `btrfs`, or None.
+    fn families(&self) -> Vec<Option<&'static str>> {
+        self.table.explained.families.clone()
+    }
+}
+
+type Column = (&'static str, Vec<u8>);
+
+fn columns(table: &Table, rows: &[Row]) -> [Column; 15] {
+    let timeline = &table.timeline;
+    [
+        column("event", rows, |r| r.event.to_le_bytes()),
+        column("time_ns", rows, |r| timeline.time_ns(r.event).to_le_bytes()),
+        column("interval", rows, |r| number(timeline.interval(r.event))),
+        column("disk", rows, |r| number(r.disk)),
+        column("offset", rows, |r| r.offset.to_le_bytes()),
+        column("length", rows, |r| r.length.to_le_bytes()),
+        column("structure", rows, |r| number(r.structure as usize)),
+        column("home", rows, |r| optional(r.home.map(|h| h as usize))),
+        column("cause", rows, |r| number(table.cause_set(r.causes))),
+        column("atime_alone", rows, |r| {
+            [u8::from(r.causes.is_atime_alone())]
+        }),
+        column("inode", rows, |r| {
+            wide(Some(r.inode).filter(|&i| i != NO_INODE))
+        }),
+        column("tree", rows, |r| r.tree.to_le_bytes()),
+        column("path", rows, |r| optional(r.path.map(|p| p.index()))),
+        column("transaction", rows, |r| wide(r.transaction)),
+        column("copy", rows, |r| [r.copy]),
+    ]
+}
+
+fn column<const N: usize>(
+    name: &'static str,
+    rows: &[Row],
+    bytes_of: impl Fn(&Row) -> [u8; N],
+) -> Column {
+    (name, rows.iter().flat_map(bytes_of).collect())
+}
+
+fn number(value: impl TryInto<i32>) -> [u8; 4] {
+    optional(Some(value))
+}
+
+fn optional(value: Option<impl TryInto<i32>>) -> [u8; 4] {
+    value
+        .and_then(|v| v.try_into().ok())
+        .unwrap_or(-1)
+        .to_le_bytes()
+}
+
+fn wide(value: Option<u64>) -> [u8; 8] {
+    value
+        .and_then(|v| i64::try_from(v).ok())
+        .unwrap_or(-1)
+        .to_le_bytes()
+}

@@ -1,0 +1,199 @@
+"""The table of a recording, its sums, and `fscost explain`."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from fscost import analyze, capture, profile
+from fscost.analyze import By, Explanation
+from fscost.errors import InputError
+from fscost.lab.base import LabOptions
+from fscost.lab.native import NativeLab, find_binaries
+from fscost.matrix import Cell
+from fscost.workload.model import Step, Workload
+
+ROOT = Path(__file__).parents[2]
+MIB = 1 << 20
+DATA_BYTES = 7 * 4096
+
+
+def fscost(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("fscost")
+    return subprocess.run([program, "explain", *arguments], capture_output=True, text=True, check=False)
+
+
+def recorded_bytes(recording: Path) -> dict[str, int]:
+    """Per phase, by the requests themselves."""
+    found: dict[str, int] = {}
+    for interval in capture.intervals(recording):
+        totals = interval.disks.values()
+        found[interval.name] = found.get(interval.name, 0) + sum(t["write_bytes"] + t["zero_bytes"] for t in totals)
+    return found
+
+
+def explained_bytes(explanation: Explanation) -> dict[str, int]:
+    return {group.name: group.bytes for group in analyze.groups(explanation, By.PHASE)}
+
+
+def test_every_byte_is_in_one_row_of_its_phase(recording: Path) -> None:
+    explanation = analyze.explain(recording)
+    assert explained_bytes(explanation) == {name: count for name, count in recorded_bytes(recording).items() if count}
+    assert explanation.families == {"main": "ext"}
+    assert explanation.measured == ["work", "again"]
+    assert analyze.unknown_bytes(explanation) == 0
+
+
+def test_a_file_is_found_with_its_path_and_its_inode(recording: Path) -> None:
+    work = analyze.explain(recording).within(["work"])
+    [file] = [group for group in analyze.groups(work, By.FILE) if group.name == "/d/hello.txt"]
+    assert file.parts["data"] == DATA_BYTES
+    rows = work.table.filter(pc.equal(work.table["structure"], "file_data"))
+    assert set(rows["inode"].to_pylist()) == {13}
+    assert set(rows["cause"].to_pylist()) == {"data"}
+    assert pc.all(pc.is_null(rows["transaction"])).as_py()
+    names = {by: {group.name for group in analyze.groups(work, by)} for by in By}
+    assert {"file_data", "directory", "inode_table", "block_bitmap"} <= names[By.STRUCTURE]
+    assert "data" in names[By.CAUSE]
+    assert "/d" in names[By.DIRECTORY]
+    assert ".txt" in names[By.EXTENSION]
+    assert names[By.TRANSACTION] == {"(of no transaction)"}
+
+
+@pytest.mark.parametrize("by", list(By))
+def test_each_way_to_sum_has_all_bytes(recording: Path, by: By) -> None:
+    explanation = analyze.explain(recording)
+    groups = analyze.groups(explanation, by)
+    assert sum(group.bytes for group in groups) == analyze.total_bytes(explanation) == sum(recorded_bytes(recording).values())
+    assert all(sum(group.parts.values()) == group.bytes for group in groups)
+
+
+def made_up(*rows: tuple[str, str | None, str, int, int | None]) -> Explanation:
+    """Of structure, home, cause, length and transaction."""
+    structure, home, cause, length, transaction = (list(column) for column in zip(*rows, strict=True))
+    table = pa.table(
+        {
+            "structure": pa.array(structure).dictionary_encode(),
+            "home_structure": pa.array(home, pa.string()).dictionary_encode(),
+            "cause": pa.array(cause).dictionary_encode(),
+            "atime_alone": pa.array([each in ("atime", "atime+log") for each in cause]),
+            "length": pa.array(length, pa.uint64()),
+            "transaction": pa.array(transaction, pa.int64()),
+            "copy": pa.array([0] * len(rows), pa.uint8()),
+        }
+    )
+    return Explanation(table, {"main": "ext"}, ["work"], frozenset({"journal_copy", "journal_commit"}))
+
+
+def test_findings_say_what_the_sums_say() -> None:
+    explanation = made_up(
+        ("file_data", None, "data", 400, None),
+        ("inode_table", None, "atime", 200, None),
+        ("journal_copy", "inode_table", "atime", 300, 1),
+        ("journal_copy", "directory", "names", 60, 2),
+        ("journal_commit", None, "log", 40, 2),
+    )
+    assert analyze.findings(explanation) == [
+        "50 % of the bytes were access times alone: noatime would have avoided them",
+        "for each byte of file data, 0.5 bytes of metadata and 1 of journal or log were written",
+        "journal: 2 transactions; copies of blocks are 36 % of the bytes, and 83 % of the copies hold access times alone",
+    ]
+
+
+def test_what_is_not_understood_is_said_first() -> None:
+    explanation = made_up(("unknown", None, "unknown", 5, None), ("directory", None, "names", 995, None))
+    [only] = analyze.findings(explanation)
+    assert only.startswith("0.5 % of the bytes are not understood")
+
+
+def test_nothing_written_has_no_findings() -> None:
+    explanation = made_up(("directory", None, "names", 0, None))
+    assert analyze.findings(explanation) == []
+
+
+def test_an_unknown_phase_is_an_error_that_names_the_others(recording: Path) -> None:
+    with pytest.raises(InputError, match="work"):
+        analyze.explain(recording).within(["never"])
+
+
+def test_the_command_prints_a_table(recording: Path) -> None:
+    told = fscost(str(recording))
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "main: ext" in told.stdout
+    assert "written in work, again; 0.0 % unknown" in told.stdout
+    assert re.search(r"^file_data +28\.0 KiB +\d+\.\d % +█+ +data$", told.stdout, re.MULTILINE)
+    assert "format" not in told.stdout
+    assert "format" in fscost(str(recording), "--all").stdout
+    assert re.search(r"^\(\d+ more\) ", fscost(str(recording), "--top", "2").stdout, re.MULTILINE)
+
+
+def test_json_and_parquet_have_the_same_bytes(recording: Path, tmp_path: Path) -> None:
+    out = tmp_path / "bytes.parquet"
+    told = fscost(str(recording), "--json", "--by", "file", "--parquet", str(out), "--all")
+    found = json.loads(told.stdout)
+    assert found["write_bytes"] == sum(group["write_bytes"] for group in found["groups"]) == pc.sum(pq.read_table(out)["length"]).as_py()
+    assert found["unknown_write_bytes"] == 0
+    assert found["families"] == {"main": "ext"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["/etc/passwd"], "not a recording"),
+        (["{r}", "--phase", "never"], "its phases are before, mkfs, mount, work, again"),
+        (["{r}", "--phase", "work", "--all"], "contradict"),
+        (["{r}", "--parquet", "{r}"], "exists"),
+        (["{r}", "--parquet", "{t}/no/x"], "No such file"),
+    ],
+)
+def test_bad_input_is_one_error(arguments: list[str], words: str, recording: Path, tmp_path: Path) -> None:
+    told = fscost(*(a.format(r=recording, t=tmp_path) for a in arguments))
+    assert told.returncode == 2
+    assert words in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_the_queries_of_the_docs_run(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    analyze.explain(recording).write_parquet(tmp_path / "bytes.parquet")
+    queries = re.findall(r"```python\n(.*?)```", (ROOT / "docs/explaining.md").read_text(), re.DOTALL)
+    assert len(queries) >= 3
+    for query in queries:
+        scope: dict[str, Any] = {}
+        exec(compile(query, "docs/explaining.md", "exec"), scope)
+        assert isinstance(scope["answer"], pa.Table)
+        assert scope["answer"].num_rows > 0
+
+
+def test_the_docs_name_every_column(recording: Path) -> None:
+    text = (ROOT / "docs/explaining.md").read_text()
+    assert [name for name in analyze.explain(recording).table.column_names if f"| `{name}` |" not in text] == []
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("spelled", ["ext4", "xfs", "btrfs"])
+def test_a_real_cell_is_explained_to_the_byte(tmp_path: Path, spelled: str) -> None:
+    steps = (
+        Step("make", "mkdir t; for i in $(seq 200); do head -c $((i * 97)) /dev/urandom > t/$i.bin; done; sync"),
+        Step("read", "cat t/* > /dev/null; touch t; sync", drop_caches=True),
+        Step("delete", "rm -r t"),
+    )
+    cell = Cell(profile.resolve(spelled), Workload("mine", steps, disk_bytes=MIB), 0, 7, 0)
+    result = NativeLab(find_binaries()).run(
+        cell, LabOptions(tmp_path / "cell", disk_size_bytes=512 * MIB, keep_recording=True), lambda name: None
+    )
+    assert result.status == "done", f"{result.status} ({result.kind}): {result.because}"
+    assert result.recording is not None
+    explanation = analyze.explain(result.recording)
+    assert explained_bytes(explanation) == {name: count for name, count in recorded_bytes(result.recording).items() if count}
+    assert analyze.unknown_bytes(explanation) <= 0.001 * analyze.total_bytes(explanation)
+    made = explanation.within(["make"])
+    [directory] = [group for group in analyze.groups(made, By.DIRECTORY) if group.name == "/t"]
+    assert directory.parts["data"] >= sum(i * 97 for i in range(100, 201))
