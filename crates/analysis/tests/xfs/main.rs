@@ -235,6 +235,35 @@ fn blocks_and_log_items_are_what_the_tools_say_large_directory_blocks() {
     check_against_tools("xfs -n size=16k -o logbsize=256k", 4096);
 }
 
+#[test]
+fn an_external_log_is_read_where_it_is() {
+    let steps = [
+        (
+            "create",
+            "mkdir d; for n in $(seq 99); do echo $n >d/f$n; done",
+        ),
+        ("remove", "rm d/f1"),
+    ];
+    let Some(cell) = Cell::record("xfs -l logdev={disk.journal}", &steps) else {
+        return;
+    };
+    let recording = cell.recording();
+    let explained = explain(&recording).unwrap();
+    assert_conserved(&recording, &explained);
+    assert_eq!(explained.families, [Some("xfs"); 2]);
+    let is_log = |r: &Row| r.structure == Structure::Log;
+    assert!(
+        explained
+            .rows
+            .iter()
+            .all(|r| is_log(r) == (r.disk == 1) || r.structure == Structure::Unused)
+    );
+    assert_eq!(
+        inode_causes(&recording, &explained, "remove"),
+        ["times+inode_removed"; 2]
+    );
+}
+
 /// Bytes that went to the disk in a phase, and those of them that were there for nothing but access times.
 fn bytes(profile: &str, steps: &[(&str, &str)], phase: &str) -> Option<(u64, u64)> {
     let cell = Cell::record(profile, steps)?;

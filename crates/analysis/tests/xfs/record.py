@@ -1,4 +1,4 @@
-"""Record one cell: `record.py OUT PROFILE NAME=SHELL…`. Each step is measured, and ends with a remount, so that its image is clean."""
+"""Record one cell: `record.py OUT PROFILE NAME=SHELL…`. Each step is measured, and ends with a remount, so that its image is clean."""  # noqa: INP001 a script
 
 import sys
 from pathlib import Path

@@ -8,7 +8,7 @@ use super::names::Names;
 use super::owners::{Owner, Owners};
 use super::superblock::Geometry;
 use crate::classify::{Rows, Structure};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Where the leaves of a directory begin in its file (fs/xfs/libxfs/xfs_da_format.h, `XFS_DIR2_LEAF_OFFSET`).
 const DIRECTORY_INDEX_AT: u64 = 32 << 30;
@@ -56,7 +56,7 @@ pub struct Metadata {
     /// Directory data and extent tree blocks, by byte offset: the log brings changes to them only.
     contents: HashMap<u64, Vec<u8>>,
     extents: HashMap<Holder, Vec<Extent>>,
-    leaves: HashMap<u64, Vec<u64>>,
+    leaves: HashMap<u64, BTreeSet<u64>>,
     /// Extents of tree blocks in this transaction. They wait for its end: they may have moved between blocks, and the inode, which says what they
     /// are, may come last.
     moved: Vec<(Extent, Holder, u64)>,
@@ -129,10 +129,7 @@ impl Metadata {
             Structure::ExtentMap if be16(content, 4) == Some(0) => {
                 let count = be16(content, 6).map_or(0, u64::from);
                 let list = extents(content.get(72..).unwrap_or_default(), count).collect();
-                let leaves = self.leaves.entry(block.owner).or_default();
-                if !leaves.contains(&offset) {
-                    leaves.push(offset);
-                }
+                self.leaves.entry(block.owner).or_default().insert(offset);
                 self.hold(Holder::Leaf(offset), block.owner, list, rows, late);
             }
             _ => return,

@@ -5,7 +5,7 @@ use super::super::metadata::{Late, Metadata};
 use super::item::{Explanation, explain};
 use super::parts::{Parts, Slot};
 use super::record::Record;
-use crate::classify::{NO_INODE, Row, Rows};
+use crate::classify::{Cause, NO_INODE, Row, Rows};
 use std::collections::HashMap;
 
 /// `xlog_op_header`.
@@ -241,6 +241,9 @@ impl Transactions {
                     ..whole
                 };
                 slot.explanation.apply(&mut row);
+                if whole.causes.has(Cause::Format) {
+                    row.causes = whole.causes;
+                }
                 let number = match number.take() {
                     Some(first) => {
                         if let Some(place) = rows.get_mut(first) {
