@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -87,14 +87,13 @@ def rows_of() -> Callable[[Path], Table]:
     def read(recording: Path) -> Table:
         text = subprocess.run([program, recording], check=True, capture_output=True).stdout.decode(errors="surrogateescape")
         rows, marks = [], {}
-        for line in csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE):
-            numbers = {key: int(line[key]) for key in ("event", "disk", "offset", "length", "inode")}
-            if line["structure"] == "mark":
-                marks[line["path"]] = numbers["event"]
-            else:
-                transaction = int(line["transaction"]) if line["transaction"] else None
-                words = {key: line[key] for key in ("structure", "home", "causes", "path")}
-                rows.append(Row(transaction=transaction, **numbers, **words))
+        for line in list(csv.reader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))[1:]:
+            event, disk, offset, length, structure, home, causes, inode, transaction, path = line
+            if structure == "mark":
+                marks[path] = int(event)
+                continue
+            row = Row(int(event), int(disk), int(offset), int(length), structure, home, causes, int(inode), None, path)
+            rows.append(replace(row, transaction=int(transaction)) if transaction else row)
         return rows, marks
 
     return read

@@ -30,6 +30,15 @@ pub struct Piece {
     pub length: u64,
 }
 
+impl Piece {
+    /// The first block that it touches, and how many it does.
+    pub fn blocks(&self, bytes: u64) -> (u64, u64) {
+        let first = self.offset / bytes;
+        let end = self.offset.saturating_add(self.length).div_ceil(bytes);
+        (first, end - first)
+    }
+}
+
 /// A copy, as it lies in the journal.
 #[derive(Debug)]
 pub struct Copy {

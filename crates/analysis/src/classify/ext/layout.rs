@@ -1,7 +1,7 @@
 //! The places that the superblock and the group descriptors fix: superblocks, descriptors, bitmaps, inode tables.
 
 use super::{
-    bytes::{le16, le32},
+    bytes::le32,
     space::{Kind, Space, Use},
     superblock::Superblock,
 };
@@ -16,11 +16,7 @@ pub struct Group {
     pub inode_bitmap: u64,
     /// First block of the inode table.
     pub inode_table: u64,
-    /// Whether the inode bitmap was never written: no inode is in use.
-    pub inodes_unused: bool,
 }
-
-const FLAG_INODE_UNINIT: u16 = 0x1;
 
 impl Group {
     /// From a descriptor's bytes.
@@ -37,7 +33,6 @@ impl Group {
             block_bitmap: block(0, 32),
             inode_bitmap: block(4, 36),
             inode_table: block(8, 40),
-            inodes_unused: le16(bytes, 18) & FLAG_INODE_UNINIT != 0,
         }
     }
 
@@ -144,10 +139,7 @@ impl Groups {
             }
             let new = Group::parse(bytes);
             if let Some(old) = self.groups.get_mut(index) {
-                let moved = Group {
-                    inodes_unused: old.inodes_unused,
-                    ..new
-                } != *old;
+                let moved = new != *old;
                 *old = new;
                 if moved {
                     new.place(space, superblock, group);

@@ -75,9 +75,16 @@ struct Ext {
     superblock: Superblock,
     block_bytes: u64,
     /// What mkfs wrote, until it is known what of.
-    formatting: Vec<Piece>,
+    formatting: Vec<Formatted>,
     /// Once mkfs has ended.
     running: Option<Running>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Formatted {
+    piece: Piece,
+    /// Not so for a write-zeroes, of which there is nothing to read.
+    has_content: bool,
 }
 
 impl Family for Ext {
@@ -91,7 +98,10 @@ impl Family for Ext {
 
     fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         if write.formatting {
-            self.formatting.push(piece(write, 0, u64::MAX, 1));
+            self.formatting.push(Formatted {
+                piece: piece(write, 0, u64::MAX, 1),
+                has_content: !write.content.is_empty(),
+            });
             return Ok(());
         }
         let (disk, bytes) = (self.disk, self.block_bytes);
@@ -125,10 +135,21 @@ impl Ext {
         let running = match self.running.take() {
             Some(running) => running,
             None => {
-                let running =
-                    Running::load(self.superblock.clone(), self.disk, self.journal_disk, disks)?;
-                for piece in std::mem::take(&mut self.formatting) {
-                    running.formatted(piece, self.disk, self.block_bytes, rows);
+                let bytes = self.block_bytes;
+                let of_mkfs = std::mem::take(&mut self.formatting);
+                let written = of_mkfs
+                    .iter()
+                    .filter(|f| f.has_content && f.piece.disk == self.disk)
+                    .map(|f| f.piece.blocks(bytes));
+                let running = Running::load(
+                    self.superblock.clone(),
+                    self.disk,
+                    self.journal_disk,
+                    written,
+                    disks,
+                )?;
+                for Formatted { piece, .. } in &of_mkfs {
+                    running.formatted(*piece, self.disk, bytes, rows);
                 }
                 running
             }

@@ -5,10 +5,8 @@ use std::collections::HashMap;
 use super::{directory::Entry, inode::ROOT};
 use crate::classify::{PathId, Paths};
 
-/// A path of more parts than this is a loop (names of one byte in PATH_MAX would be half as many).
-const MAX_DEPTH: usize = 4096;
-/// No path is made longer than this many bytes.
-const MAX_BYTES: usize = 64 * 1024;
+/// No path is made longer than this: PATH_MAX.
+const MAX_BYTES: usize = 4096;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Name {
@@ -104,7 +102,7 @@ impl Names {
             let name = self.inodes.get(&at)?.names.last()?;
             bytes += name.name.len() + 1;
             parts.push(String::from_utf8_lossy(&name.name));
-            if parts.len() > MAX_DEPTH || bytes > MAX_BYTES {
+            if bytes > MAX_BYTES {
                 return None;
             }
             at = name.parent;

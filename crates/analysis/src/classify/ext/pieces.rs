@@ -77,9 +77,7 @@ fn continues(last: &Row, row: &Row) -> bool {
 
 /// The first block that a write touches, and how many it does.
 pub fn blocks_of(write: &Write<'_>, bytes: u64) -> (u64, u64) {
-    let first = write.offset / bytes;
-    let end = write.offset.saturating_add(write.length).div_ceil(bytes);
-    (first, end - first)
+    piece(write, 0, u64::MAX, 1).blocks(bytes)
 }
 
 /// The content of a block after the write, which may be of a part of it.

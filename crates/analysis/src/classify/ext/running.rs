@@ -42,13 +42,14 @@ impl Running {
         superblock: Superblock,
         disk: u16,
         journal_disk: Option<u16>,
+        written: impl Iterator<Item = (u64, u64)>,
         disks: &mut Disks<'_>,
     ) -> Result<Running> {
         let bytes = u64::from(superblock.block_bytes);
         let journal_inode = superblock.journal_inode;
         // An external journal's own superblock comes after the one that makes it a file system's (`ext4_get_journal_blkdev`).
         let journal_superblock = superblock.primary_block() + 1;
-        let state = State::load(superblock, disk, disks)?;
+        let state = State::load(superblock, disk, written, disks)?;
         let mut place = None;
         let mut content = vec![0; bytes as usize];
         if let Some(disk) = journal_disk {
@@ -103,25 +104,18 @@ impl Running {
                     ..
                 }) if self.journal.is_none() => waiting.push(run),
                 Some(used) if used.kind == Kind::Content(Content::Journal) => {
-                    for block in run.start..end {
-                        let content = content_of(write, block, bytes, disks)?;
-                        found.extend(self.journal_block(
-                            block,
-                            &content,
-                            piece(write, block, block + 1, bytes),
-                        ));
-                    }
+                    self.journal_blocks(write, (run.start, end), bytes, disks, &mut found)?;
                 }
                 Some(used) if used.kind.is_metadata() => {
-                    for block in run.start..end {
+                    for block in self.with_content(write, used, (run.start, end), bytes, &mut found)
+                    {
                         let content = content_of(write, block, bytes, disks)?;
+                        let piece = piece(write, block, block + 1, bytes);
                         match self.checkpoint(block, &content) {
-                            Some(row) => found.push(self.row(
-                                piece(write, block, block + 1, bytes),
-                                row.what,
-                                Some(row.transaction),
-                                rows,
-                            )),
+                            Some(due) => {
+                                let transaction = Some(due.transaction);
+                                found.push(self.row(piece, due.what, transaction, rows));
+                            }
                             None => contents.push((block, content)),
                         }
                     }
@@ -166,6 +160,36 @@ impl Running {
             self.keep_own(number, rows);
         }
         self.commit(disks, rows)
+    }
+
+    /// The blocks of metadata whose content must be looked at: all, but of a write-zeroes (which may be as large as the disk) only those of
+    /// which a version is known. The kernel zeroes inode tables that mkfs left for later (`lazy_itable_init`).
+    fn with_content(
+        &self,
+        write: &Write<'_>,
+        used: Use,
+        (start, end): (u64, u64),
+        bytes: u64,
+        found: &mut Vec<Row>,
+    ) -> Vec<u64> {
+        if !write.content.is_empty() {
+            return (start..end).collect();
+        }
+        let known = self.state.known(start, end);
+        let structure = used.kind.structure();
+        let cause = if structure == Structure::InodeTable {
+            Cause::LazyInit
+        } else {
+            Cause::Accounting
+        };
+        let mut at = start;
+        for &block in known.iter().chain([&end]) {
+            if at < block {
+                found.push(plain(piece(write, at, block, bytes), structure, cause));
+            }
+            at = block + 1;
+        }
+        known
     }
 
     /// Why a transaction's own blocks were written is known once its copies are.
@@ -267,8 +291,8 @@ impl Running {
     }
 
     fn journal_block(&mut self, block: u64, content: &[u8], piece: Piece) -> Option<Row> {
-        let journal = self.journal.as_mut()?;
-        let Some(position) = journal.position(block) else {
+        let position = self.journal.as_ref().and_then(|j| j.position(block));
+        let Some((journal, position)) = self.journal.as_mut().zip(position) else {
             return Some(plain(piece, Structure::JournalFree, Cause::Log));
         };
         match journal.write(position, content, piece) {
@@ -293,6 +317,28 @@ impl Running {
         }
     }
 
+    fn journal_blocks(
+        &mut self,
+        write: &Write<'_>,
+        (start, end): (u64, u64),
+        bytes: u64,
+        disks: &mut Disks<'_>,
+        found: &mut Vec<Row>,
+    ) -> Result<()> {
+        // No transaction is written as zeros.
+        if write.content.is_empty() {
+            let piece = piece(write, start, end, bytes);
+            found.push(plain(piece, Structure::JournalFree, Cause::Log));
+            return Ok(());
+        }
+        for block in start..end {
+            let content = content_of(write, block, bytes, disks)?;
+            let piece = piece(write, block, block + 1, bytes);
+            found.extend(self.journal_block(block, &content, piece));
+        }
+        Ok(())
+    }
+
     /// A write to the journal's own disk.
     pub(super) fn journal_disk(
         &mut self,
@@ -302,21 +348,23 @@ impl Running {
         rows: &mut Rows,
     ) -> Result<()> {
         let (first, count) = blocks_of(write, bytes);
+        let end = first + count;
         let own = self.state.superblock.primary_block();
         let mut found = Vec::new();
-        for block in first..first + count {
-            let piece = piece(write, block, block + 1, bytes);
-            if block <= own || self.journal.is_none() {
-                let structure = if block == own {
-                    Structure::Superblock
-                } else {
-                    Structure::Unused
-                };
+        let own_parts = [
+            (0, own, Structure::Unused),
+            (own, own + 1, Structure::Superblock),
+        ];
+        for (start, stop, structure) in own_parts {
+            let (start, stop) = (start.max(first), stop.min(end));
+            if start < stop {
+                let piece = piece(write, start, stop, bytes);
                 found.push(plain(piece, structure, Cause::Accounting));
-                continue;
             }
-            let content = content_of(write, block, bytes, disks)?;
-            found.extend(self.journal_block(block, &content, piece));
+        }
+        if end > own + 1 {
+            let log = (first.max(own + 1), end);
+            self.journal_blocks(write, log, bytes, disks, &mut found)?;
         }
         for number in push_merged(found, rows) {
             self.keep_own(number, rows);

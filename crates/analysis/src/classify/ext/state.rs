@@ -9,7 +9,7 @@ use super::{
     map::{self, Claim},
     names::Names,
     ownership::Change,
-    space::{Kind, Space},
+    space::{Kind, Run, Space},
     superblock::Superblock,
 };
 use crate::classify::{Causes, Disks, Structure};
@@ -54,6 +54,7 @@ pub struct State {
     /// What the inodes are called.
     pub names: Names,
     disk: u16,
+    disk_bytes: u64,
     groups: Groups,
     /// Where primary group descriptors lie: the block, its number among them.
     descriptors: HashMap<u64, u64>,
@@ -67,13 +68,20 @@ pub struct State {
 pub type Blocks<'a> = BTreeMap<u64, &'a [u8]>;
 
 impl State {
-    /// From what the disk holds: all metadata that mkfs made.
-    pub fn load(superblock: Superblock, disk: u16, disks: &mut Disks<'_>) -> Result<State> {
+    /// From what the disk holds: all metadata that mkfs made. `written` are the blocks that it wrote: first, how many. Inodes in all others are
+    /// zeros.
+    pub fn load(
+        superblock: Superblock,
+        disk: u16,
+        written: impl Iterator<Item = (u64, u64)>,
+        disks: &mut Disks<'_>,
+    ) -> Result<State> {
         let mut state = State {
             superblock,
             space: Space::default(),
             names: Names::default(),
             disk,
+            disk_bytes: disks.size_bytes(disk),
             groups: Groups::default(),
             descriptors: HashMap::new(),
             versions: BTreeMap::new(),
@@ -93,10 +101,16 @@ impl State {
             groups.update(space, superblock, number, &content);
             state.versions.insert(block, content.into());
         }
-        let groups: Vec<_> = state.groups.iter().copied().enumerate().collect();
-        for (_, group) in groups.iter().filter(|(_, g)| !g.inodes_unused) {
-            for block in state.inode_blocks_in_use(group, disks)? {
-                let content = state.read(block, disks)?;
+        let is_inodes =
+            |run: &Run| matches!(run.used, Some(u) if u.kind == Kind::Fixed(Structure::InodeTable));
+        let runs = written.flat_map(|(first, count)| state.space.runs(first, count));
+        let tables: BTreeSet<u64> = runs
+            .filter(is_inodes)
+            .flat_map(|run| run.start..run.start + run.length)
+            .collect();
+        for block in tables {
+            let content = state.read(block, disks)?;
+            if content.iter().any(|&byte| byte != 0) {
                 let blocks = Blocks::from([(block, content.as_slice())]);
                 state.apply_to(&blocks, true, disks)?;
             }
@@ -109,23 +123,6 @@ impl State {
         self.descriptors = (0..self.superblock.descriptor_blocks())
             .map(|number| (layout::descriptor_block(&self.superblock, number), number))
             .collect();
-    }
-
-    fn inode_blocks_in_use(
-        &self,
-        group: &layout::Group,
-        disks: &mut Disks<'_>,
-    ) -> Result<BTreeSet<u64>> {
-        let bitmap = self.read(group.inode_bitmap, disks)?;
-        let per_block = self.superblock.block_bytes / self.superblock.inode_bytes;
-        let in_use = (0..self.superblock.inodes_per_group).filter(|i| {
-            bitmap
-                .get((i / 8) as usize)
-                .is_some_and(|byte| byte >> (i % 8) & 1 != 0)
-        });
-        Ok(in_use
-            .map(|i| group.inode_table.saturating_add(u64::from(i / per_block)))
-            .collect())
     }
 
     fn read(&self, block: u64, disks: &mut Disks<'_>) -> Result<Vec<u8>> {
@@ -141,6 +138,11 @@ impl State {
             Some(version) => Ok(version.to_vec()),
             None => self.read(block, disks),
         }
+    }
+
+    /// The blocks among these of which a version is known.
+    pub fn known(&self, start: u64, end: u64) -> Vec<u64> {
+        self.versions.range(start..end).map(|(&b, _)| b).collect()
     }
 
     /// Whether this is the version that is known.
@@ -222,11 +224,9 @@ impl State {
         let bytes = u64::from(self.superblock.block_bytes);
         if let Some(block) = blocks.get(&self.superblock.primary_block()) {
             let from = (super::superblock::AT % bytes) as usize;
-            let new =
-                Superblock::parse(part(block, from, from + super::superblock::BYTES), u64::MAX);
-            if let Some(new) = new.filter(|new| {
-                new.block_bytes == self.superblock.block_bytes && *new != self.superblock
-            }) {
+            let bytes = part(block, from, from + super::superblock::BYTES);
+            let new = Superblock::parse(bytes, self.disk_bytes);
+            if let Some(new) = new.filter(|new| new.may_follow(&self.superblock)) {
                 let grown = new.blocks != self.superblock.blocks;
                 self.superblock = new;
                 if grown {

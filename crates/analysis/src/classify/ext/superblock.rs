@@ -131,6 +131,15 @@ impl Superblock {
             && u64::from(self.inodes_per_group) <= 8 * size
     }
 
+    /// Whether this can be what `old` has become: a file system grows, it does not change its units.
+    pub fn may_follow(&self, old: &Superblock) -> bool {
+        let units = |s: &Superblock| {
+            let bytes = (s.block_bytes, s.inode_bytes, s.descriptor_bytes);
+            (bytes, s.blocks_per_group, s.inodes_per_group)
+        };
+        self != old && !self.is_journal_device() && units(self) == units(old)
+    }
+
     /// Whether this is an external journal, and nothing else.
     pub fn is_journal_device(&self) -> bool {
         self.incompat & INCOMPAT_JOURNAL_DEV != 0

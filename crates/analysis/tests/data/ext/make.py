@@ -1,0 +1,54 @@
+"""Makes the recordings beside it (as root, from the repository: `.venv/bin/python crates/analysis/tests/data/ext/make.py`)."""
+
+import tempfile
+from pathlib import Path
+
+from fscost import profile
+from fscost._native import Recording
+from fscost.lab.base import LabOptions
+from fscost.lab.native import NativeLab, find_binaries
+from fscost.matrix import Cell
+from fscost.workload.model import Step, Workload
+
+HERE = Path(__file__).parent
+PROFILES = {
+    "ext4": "ext4 -b 1024 -J size=1 -o strictatime",
+    "ext4-data-journal": "ext4 -b 1024 -J size=1 -O inline_data,orphan_file -I 256 -o data=journal,strictatime",
+    "ext4-meta-bg": "ext4 -b 1024 -g 1024 -J size=1 -O meta_bg,^resize_inode,^flex_bg,sparse_super2,mmp -o strictatime",
+    "ext3": "ext3 -b 1024 -J size=1 -o strictatime",
+    "ext2": "ext2 -b 1024 -o strictatime",
+    "ext4-nojournal": "ext4 -b 1024 -O ^has_journal,bigalloc -C 4096 -o strictatime",
+}
+MAKE = """set -e
+mkdir d e
+for i in $(seq 40); do head -c $((i * 150)) /dev/zero | tr '\\0' x > d/file-with-a-name-of-some-length-$i; done
+for i in $(seq 60); do dd if=/dev/zero of=e/holes bs=1k count=1 seek=$((i * 3)) conv=notrunc status=none; done
+ln -s $(head -c 200 /dev/zero | tr '\\0' l) e/link
+ln d/file-with-a-name-of-some-length-1 e/second
+sync"""
+CHANGE = """set -e
+for i in $(seq 12); do head -c 900 /dev/zero | tr '\\0' y | dd of=log bs=900 oflag=append conv=notrunc,fsync status=none; done
+mv d/file-with-a-name-of-some-length-2 e/moved
+rm d/file-with-a-name-of-some-length-1*
+truncate -s 20k e/holes
+chmod 600 e/moved
+mkdir f; for i in $(seq 30); do echo $i > f/$i; done"""
+REMOVE = "cat f/* d/* > /dev/null; rm -r d f"
+
+
+def main() -> None:
+    steps = (Step("make", MAKE), Step("change", CHANGE, settle="remount"), Step("remove", REMOVE, drop_caches=True))
+    for name, spelled in PROFILES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            cell = Cell(profile.resolve(spelled), Workload("mine", steps, disk_bytes=1 << 20), 0, 7, 0)
+            options = LabOptions(cell_dir=Path(folder) / "cell", disk_size_bytes=8 << 20, keep_recording=True)
+            result = NativeLab(find_binaries()).run(cell, options, lambda name: None)
+            if result.recording is None:
+                raise SystemExit(f"{name}: {result.because}")
+            out = HERE / f"{name}.fscost"
+            out.unlink(missing_ok=True)
+            Recording(result.recording).pack(out, 19)
+
+
+if __name__ == "__main__":
+    main()
