@@ -1,6 +1,7 @@
 """A runner to be killed: one cell in a process of its own. `one_cell.py PROFILE OUT LINGER_S` prints how the cell ended.
 
-Its last command sleeps for `LINGER_S`: what is not killed with it is still there when the test looks.
+Its last command sleeps for `LINGER_S`: what is not killed with it is still there when the test looks. Whichever of its programs is killed, the step
+ends (`set -e`).
 """
 
 import sys
@@ -12,7 +13,7 @@ from fscost.lab.native import NativeLab, find_binaries
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 
-SHELL = "for i in $(seq 40); do dd if=/dev/urandom of=f$i bs=64k count=4 conv=fsync status=none; done"
+SHELL = "set -e; for i in $(seq 40); do dd if=/dev/urandom of=f$i bs=64k count=4 conv=fsync status=none; done"
 
 
 def main() -> None:

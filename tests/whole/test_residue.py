@@ -89,7 +89,7 @@ def kind_of(command: str) -> str:
         return "disk server"
     if program == "fscost-agent":
         return "agent" if words[1:2] == ["run"] else "init"
-    return "workload" if program in ("sh", "dd", "rm", "seq", "sleep") else "other"
+    return "workload" if program in ("sh", "dd", "rm", "sleep") else "other"
 
 
 def run_whole(spelled: str, folder: Path, name: str) -> float:
