@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// 8 MiB disks on which files were made, changed, read (strictatime) and removed; `make.py` beside them made them.
+/// 8 MiB disks on which files were made, changed, read (strictatime) and removed; `tests/analysis/ext/corpus.py` made them.
 fn recordings() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ext");
     let files = std::fs::read_dir(folder)

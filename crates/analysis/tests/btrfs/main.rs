@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod dump;
+mod saving;
 mod states;
 
 use dump::dump;

@@ -214,3 +214,94 @@ impl Journal {
         std::mem::take(&mut self.transactions)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAGIC: u32 = 0xC03B_3998;
+
+    fn block(words: &[u32]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = words.iter().flat_map(|w| w.to_be_bytes()).collect();
+        bytes.resize(1024, 0);
+        bytes
+    }
+
+    /// A journal of 8 blocks, of which the log is 1 to 7.
+    fn journal() -> Journal {
+        let superblock = block(&[MAGIC, 4, 0, 1024, 8, 1, 1, 1]);
+        let superblock = jbd2::Superblock::parse(&superblock).unwrap();
+        Journal::new(Place::Inside(vec![(100, 8, 0)]), superblock)
+    }
+
+    fn write(journal: &mut Journal, position: u32, content: &[u8]) -> Written {
+        let piece = Piece {
+            event: u64::from(position),
+            disk: 0,
+            offset: 0,
+            length: 1024,
+        };
+        journal.write(position, content, piece)
+    }
+
+    fn descriptor(sequence: u32, homes: &[u32]) -> Vec<u8> {
+        let mut words = vec![MAGIC, 1, sequence];
+        for (number, &home) in homes.iter().enumerate() {
+            let last = if number + 1 == homes.len() { 8 } else { 0 };
+            words.extend([home, 2 | last | u32::from(home == 9)]);
+        }
+        block(&words)
+    }
+
+    fn copies(transaction: &Transaction) -> Vec<(u64, u8)> {
+        let found = transaction.copies.iter();
+        found
+            .map(|(home, copy)| (*home, copy.as_ref().unwrap().content[0]))
+            .collect()
+    }
+
+    #[test]
+    fn a_transaction_is_whole_in_any_order_and_around_the_end() {
+        let mut journal = journal();
+        assert_eq!(write(&mut journal, 7, &block(&[5 << 24])), Written::Kept);
+        let own = Written::Own(Structure::JournalDescriptor, Some(3));
+        assert_eq!(write(&mut journal, 6, &descriptor(3, &[50, 9])), own);
+        assert_eq!(
+            write(&mut journal, 2, &block(&[MAGIC, 2, 3])),
+            Written::Own(Structure::JournalCommit, Some(3))
+        );
+        assert!(journal.committed().is_none(), "a copy is missing");
+        write(&mut journal, 1, &block(&[0, 0x0107_0000]));
+        let (sequence, transaction) = journal.committed().unwrap();
+        assert_eq!(sequence, 3);
+        // Block 9 is escaped: it begins with the magic number.
+        assert_eq!(copies(&transaction), [(50, 5), (9, 0xC0)]);
+        assert!(journal.committed().is_none() && journal.abandoned().is_empty());
+    }
+
+    #[test]
+    fn what_is_never_committed_comes_back_once() {
+        let mut journal = journal();
+        write(&mut journal, 1, &descriptor(3, &[50]));
+        write(&mut journal, 2, &block(&[1]));
+        write(&mut journal, 6, &block(&[2]));
+        write(&mut journal, 6, &block(&[3]));
+        write(&mut journal, 3, &descriptor(4, &[51]));
+        write(&mut journal, 4, &block(&[4]));
+        write(&mut journal, 5, &block(&[MAGIC, 2, 4]));
+        assert_eq!(journal.committed().unwrap().0, 4);
+        let lost: Vec<_> = journal.abandoned().iter().map(|c| c.content[3]).collect();
+        assert_eq!(lost, [2, 1]);
+        assert!(journal.uncommitted().is_empty());
+        assert_eq!(journal.abandoned().len(), 1);
+    }
+
+    #[test]
+    fn positions_follow_the_extents() {
+        let superblock = journal().superblock;
+        let place = Place::Inside(vec![(100, 4, 0), (200, 4, 4)]);
+        let journal = Journal::new(place, superblock);
+        let found = [99, 100, 103, 104, 201].map(|block| journal.position(block));
+        assert_eq!(found, [None, Some(0), Some(3), None, Some(5)]);
+    }
+}

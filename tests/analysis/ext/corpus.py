@@ -1,4 +1,4 @@
-"""Makes the recordings beside it (as root, from the repository: `.venv/bin/python crates/analysis/tests/data/ext/make.py`)."""
+"""Makes the recordings in `crates/analysis/tests/data/ext`, as root: `.venv/bin/python tests/analysis/ext/corpus.py`."""
 
 import tempfile
 from pathlib import Path
@@ -10,7 +10,7 @@ from fscost.lab.native import NativeLab, find_binaries
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 
-HERE = Path(__file__).parent
+OUT = Path(__file__).parents[3] / "crates/analysis/tests/data/ext"
 PROFILES = {
     "ext4": "ext4 -b 1024 -J size=1 -o strictatime",
     "ext4-data-journal": "ext4 -b 1024 -J size=1 -O inline_data,orphan_file -I 256 -o data=journal,strictatime",
@@ -45,7 +45,7 @@ def main() -> None:
             result = NativeLab(find_binaries()).run(cell, options, lambda name: None)
             if result.recording is None:
                 raise SystemExit(f"{name}: {result.because}")
-            out = HERE / f"{name}.fscost"
+            out = OUT / f"{name}.fscost"
             out.unlink(missing_ok=True)
             Recording(result.recording).pack(out, 19)
 
