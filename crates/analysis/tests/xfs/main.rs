@@ -264,6 +264,42 @@ fn an_external_log_is_read_where_it_is() {
     );
 }
 
+#[test]
+fn a_log_is_followed_around_its_end() {
+    let files = "mkdir d; for n in $(seq 10000); do : >d/$n; done; sync";
+    let touch = "for n in $(seq 32); do chmod $((n % 2 + 600)) d/*; sync; done";
+    let Some(cell) = Cell::record("xfs -l size=64m", &[("create", files), ("mode", touch)]) else {
+        return;
+    };
+    let recording = cell.recording();
+    let explained = explain(&recording).unwrap();
+    assert_conserved(&recording, &explained);
+    let rows = rows_of(&recording, &explained, "mode");
+    let log: u64 = rows
+        .iter()
+        .filter(|r| r.structure == Structure::Log)
+        .map(|r| r.length)
+        .sum();
+    assert!(log > 70 << 20, "{log} bytes of log");
+    // Every change of every file is found: core and format with their headers are 256 bytes.
+    let of_files = rows
+        .iter()
+        .filter(|r| r.home == Some(Structure::InodeChunk));
+    let of_files = of_files.filter(|r| {
+        r.path
+            .is_some_and(|path| explained.paths.text(path).starts_with("/d/"))
+    });
+    let (mode, other): (Vec<&Row>, Vec<&Row>) =
+        of_files.partition(|r| r.causes == Causes::one(Cause::LinksOrMode));
+    assert!(other.is_empty(), "{:?}", other.first());
+    // One header more where an item goes on in the next record.
+    let more = mode.iter().map(|r| r.length).sum::<u64>() - 32 * 10_000 * 256;
+    assert!(
+        more.is_multiple_of(12) && more / 12 < log / (32 << 10),
+        "{more}"
+    );
+}
+
 /// Bytes that went to the disk in a phase, and those of them that were there for nothing but access times.
 fn bytes(profile: &str, steps: &[(&str, &str)], phase: &str) -> Option<(u64, u64)> {
     let cell = Cell::record(profile, steps)?;
