@@ -134,13 +134,20 @@ def test_the_command_prints_a_table(recording: Path) -> None:
     assert re.search(r"^\(\d+ more\) ", fscost(str(recording), "--top", "2").stdout, re.MULTILINE)
 
 
+def test_a_cut_recording_is_explained_as_far_as_it_goes(recording: Path) -> None:
+    recording.write_bytes(recording.read_bytes()[:-70])
+    told = fscost(str(recording), "--all")
+    assert told.returncode == 0
+    assert "not whole (cut at byte" in told.stdout
+
+
 def test_json_and_parquet_have_the_same_bytes(recording: Path, tmp_path: Path) -> None:
     out = tmp_path / "bytes.parquet"
     told = fscost(str(recording), "--json", "--by", "file", "--parquet", str(out), "--all")
     found = json.loads(told.stdout)
     assert found["write_bytes"] == sum(group["write_bytes"] for group in found["groups"]) == pc.sum(pq.read_table(out)["length"]).as_py()
     assert found["unknown_write_bytes"] == 0
-    assert found["families"] == {"main": "ext"}
+    assert (found["families"], found["end"]) == ({"main": "ext"}, "finished")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """From a recording to a table with one row for each written extent. Thin over the native module, which knows the file systems."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,12 +17,14 @@ FORMATTING = ("before", "mkfs", "mount")
 
 @dataclass(frozen=True)
 class Explanation:
-    """`table` has the columns of docs/explaining.md; `families` the kind of file system on each disk; `phases` all intervals, in order."""
+    """`table` has the columns of docs/explaining.md; `families` the kind of file system on each disk; `phases` all intervals, in order; `end`
+    how the recording ends."""
 
     table: pa.Table
     families: Mapping[str, str | None]
     phases: Sequence[str]
     journal_structures: frozenset[str]
+    end: str = "finished"
 
     @property
     def measured(self) -> list[str]:
@@ -36,7 +38,7 @@ class Explanation:
         if unknown := [name for name in phases if name not in self.phases]:
             raise InputError(f"there is no phase {unknown[0]!r} in this recording", f"its phases are {', '.join(self.phases)}")
         kept = self.table.filter(pc.is_in(self.table["phase"], value_set=pa.array(phases, pa.string())))
-        return Explanation(kept, self.families, self.phases, self.journal_structures)
+        return replace(self, table=kept)
 
     def write_parquet(self, path: Path) -> None:
         """The table as a file, made whole or not at all, and never over another."""
@@ -50,13 +52,14 @@ class Explanation:
 def explain(recording: Path) -> Explanation:
     """Explain every written byte of a recording."""
     with capture.opened(recording) as source:
-        disks = [disk["name"] for disk in source.info()["disks"]]
+        facts = source.info()
+        disks = [disk["name"] for disk in facts["disks"]]
         explanation = source.explain()
         names = explanation.names()
         families = dict(zip(disks, explanation.families(), strict=True))
         batches = [_batch(columns, disks, names) for columns in explanation]
     table = pa.Table.from_batches(batches, schema=_SCHEMA)
-    return Explanation(table, families, names["intervals"], frozenset(names["journal_structures"]))
+    return Explanation(table, families, names["intervals"], frozenset(names["journal_structures"]), facts["end"])
 
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())

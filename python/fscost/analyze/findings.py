@@ -43,7 +43,7 @@ def _findings(explanation: Explanation, total: int) -> Iterator[str]:
 def _proportion(explanation: Explanation) -> Iterator[str]:
     found = kinds(explanation)
     if found[DATA]:
-        metadata, journal = (f"{found[kind] / found[DATA]:.2g}" for kind in (METADATA, JOURNAL))
+        metadata, journal = (_ratio(found[kind] / found[DATA]) for kind in (METADATA, JOURNAL))
         yield f"for each byte of file data, {metadata} bytes of metadata and {journal} of journal or log were written"
 
 
@@ -54,7 +54,9 @@ def _journal(explanation: Explanation, total: int) -> Iterator[str]:
     copies = journal.filter(pc.equal(journal["structure"], "journal_copy"))
     copied = _total(copies)
     if transactions and copied:
-        text = f"journal: {transactions:,} transactions; copies of blocks are {_share(copied, total)} of the bytes"
+        text = (
+            f"journal: {transactions:,} transaction{'s' if transactions > 1 else ''}; copies of blocks are {_share(copied, total)} of the bytes"
+        )
         alone = _bytes(copies, copies["atime_alone"])
         yield text + (f", and {_share(alone, copied)} of the copies hold access times alone" if alone >= WORTH_SAYING * copied else "")
 
@@ -70,3 +72,7 @@ def _bytes(table: pa.Table, chosen: pa.ChunkedArray) -> int:
 def _share(part: int, whole: int) -> str:
     percent = 100 * part / whole
     return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
+
+
+def _ratio(value: float) -> str:
+    return "less than 0.001" if 0 < value < 0.001 else f"{value:.3g}" if value >= 100 else f"{value:.2g}"

@@ -44,6 +44,8 @@ def explain(
     families = ", ".join(f"{disk}: {family or 'no known file system'}" for disk, family in chosen.families.items())
     print(plain(f"{recording}: {families}"))
     print(plain(f"{human_bytes(total)} written in {', '.join(phases) or 'no phase'}; {_percent(unknown, total)} unknown"))
+    if chosen.end != "finished":
+        print(plain(f"the recording is not whole ({chosen.end}): only what precedes that is here"))
     if groups:
         print()
         _print_groups(by, groups, top, total)
@@ -59,6 +61,7 @@ def explain(
 
 def _object(chosen: analyze.Explanation, phases: Sequence[str], by: By, groups: Sequence[Group]) -> dict[str, object]:
     return {
+        "end": chosen.end,
         "families": dict(chosen.families),
         "phases": list(phases),
         "write_bytes": analyze.total_bytes(chosen),
