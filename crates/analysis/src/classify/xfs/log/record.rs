@@ -251,3 +251,104 @@ impl Record {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::{Cause, Causes, NO_INODE, Structure};
+
+    const LOG: Area = Area {
+        disk: 0,
+        offset: 8192,
+        bytes: 16 * BASIC_BLOCK,
+    };
+
+    /// A record at this sector whose content is three sectors that begin with `word`.
+    fn record(sector: u32, previous: u32, word: u8) -> Vec<u8> {
+        let mut bytes = vec![word; 4 * SECTOR];
+        let (header, content) = bytes.split_at_mut(SECTOR);
+        header.fill(0);
+        header[..4].copy_from_slice(&MAGIC.to_be_bytes());
+        header[12..16].copy_from_slice(&(3 * BASIC_BLOCK as u32).to_be_bytes());
+        header[19] = 1 + u8::from(previous > sector);
+        header[20..24].copy_from_slice(&sector.to_be_bytes());
+        header[36..40].copy_from_slice(&previous.to_be_bytes());
+        header[43] = 1;
+        header[44..56].fill(word);
+        for sector in content.chunks_exact_mut(SECTOR) {
+            sector[..4].copy_from_slice(&[0, 0, 0, 7]);
+        }
+        bytes
+    }
+
+    fn write(records: &mut Records, rows: &mut Rows, sector: u64, content: &[u8]) {
+        let row = Row {
+            event: 0,
+            disk: 0,
+            offset: LOG.offset + sector * BASIC_BLOCK,
+            length: content.len() as u64,
+            structure: Structure::Log,
+            home: None,
+            causes: Causes::one(Cause::Log),
+            inode: NO_INODE,
+            tree: 0,
+            path: None,
+            transaction: None,
+            copy: 0,
+        };
+        records.write(row, content, rows);
+    }
+
+    fn words(record: &Record) -> Vec<u8> {
+        record
+            .bytes
+            .chunks_exact(SECTOR)
+            .skip(1)
+            .map(|s| s[0])
+            .collect()
+    }
+
+    #[test]
+    fn records_come_in_the_order_of_the_log() {
+        let (mut records, mut rows) = (Records::new(LOG, [0; 16]), Rows::default());
+        write(&mut records, &mut rows, 0, &record(0, 9, 1));
+        assert_eq!(records.next(false).map(|r| words(&r)), Some(vec![1, 1, 1]));
+        write(&mut records, &mut rows, 8, &record(8, 4, 3));
+        assert!(records.next(false).is_none());
+        write(&mut records, &mut rows, 4, &record(4, 0, 2));
+        assert_eq!(records.next(false).map(|r| words(&r)), Some(vec![2, 2, 2]));
+        assert_eq!(records.next(false).map(|r| words(&r)), Some(vec![3, 3, 3]));
+    }
+
+    #[test]
+    fn a_record_goes_on_at_the_logs_begin() {
+        let (mut records, mut rows) = (Records::new(LOG, [0; 16]), Rows::default());
+        let whole = record(14, 9, 5);
+        write(&mut records, &mut rows, 14, &whole[..2 * SECTOR]);
+        assert!(records.next(true).is_none());
+        // Its second part, and the next record, in one write.
+        write(
+            &mut records,
+            &mut rows,
+            0,
+            &[&whole[2 * SECTOR..], &record(2, 14, 6)[..]].concat(),
+        );
+        let first = records.next(false).unwrap();
+        assert_eq!(words(&first), [5, 5, 5]);
+        let places: Vec<u64> = first.pieces.iter().map(|p| p.offset).collect();
+        assert_eq!(places, [LOG.offset + 14 * BASIC_BLOCK, LOG.offset]);
+        assert_eq!(records.next(false).map(|r| words(&r)), Some(vec![6, 6, 6]));
+        assert_eq!(
+            rows.as_slice().iter().map(|r| r.length).sum::<u64>(),
+            8 * BASIC_BLOCK
+        );
+    }
+
+    #[test]
+    fn what_is_no_record_is_one_row() {
+        let (mut records, mut rows) = (Records::new(LOG, [1; 16]), Rows::default());
+        write(&mut records, &mut rows, 0, &record(0, 9, 1));
+        assert!(records.next(true).is_none());
+        assert_eq!(rows.as_slice().len(), 1);
+    }
+}
