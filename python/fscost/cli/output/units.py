@@ -40,7 +40,9 @@ def human(value: float, unit: str) -> str:
         return human_seconds(value)
     if unit == "count":
         return human_count(value)
-    return f"{value:.2f}" if abs(value) < 100 else f"{value:,.0f}"
+    if abs(value) >= 1000:  # A workload that hands over next to nothing (deletes, asynchronous I/O) has no amplification worth a number.
+        return "> 999"
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
 
 
 def human_ratio(value: float) -> str:
