@@ -17,6 +17,9 @@ const FOLLOWS: Causes = Causes::one(Cause::Accounting)
     .with(Cause::Allocation)
     .with(Cause::Unchanged);
 
+/// What changes no item's size.
+const TIMES: Causes = Causes::one(Cause::Atime).with(Cause::Times);
+
 /// The reasons that are not consequences of others.
 fn beyond_what_follows(causes: Causes) -> Causes {
     let own = causes.iter().filter(|&cause| !FOLLOWS.has(cause));
@@ -244,6 +247,10 @@ impl Follower {
         let follows = own.is_empty();
         if !follows {
             reasons.causes = own;
+        }
+        // Times have always the same size: something else moved the items, and would have without them.
+        if reasons.reshaped && !follows && own.and(TIMES) == TIMES {
+            reasons.causes = own.with(Cause::Accounting);
         }
         if is_fs_tree(owner) {
             step.primary = step.primary.and(own);

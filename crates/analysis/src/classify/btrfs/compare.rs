@@ -51,21 +51,31 @@ impl Follower {
         if is_log {
             return Ok(());
         }
-        for (key, item) in old.iter().flat_map(|leaf| leaf.items()) {
-            if leaf.key(leaf.position(&key)) == Some(key) {
-                continue;
+        let mut origins = 0;
+        for before in &old {
+            let (mut kept, mut moved) = (false, false);
+            for (key, item) in before.items() {
+                if leaf.key(leaf.position(&key)) == Some(key) {
+                    kept = true;
+                    continue;
+                }
+                // At the borders it may have moved to a neighbour.
+                let inside = first < key && key < last;
+                let gone = inside
+                    || match new_root {
+                        Some(root) => self.volume.find(disks, root, key)?.is_none(),
+                        None => false,
+                    };
+                if gone {
+                    reasons.add(key, Some(item), None);
+                } else {
+                    moved = true;
+                }
             }
-            // At the borders it may have moved to a neighbour.
-            let inside = first < key && key < last;
-            let gone = inside
-                || match new_root {
-                    Some(root) => self.volume.find(disks, root, key)?.is_none(),
-                    None => false,
-                };
-            if gone {
-                reasons.add(key, Some(item), None);
-            }
+            origins += usize::from(kept);
+            reasons.reshaped |= kept && moved;
         }
+        reasons.reshaped |= origins > 1;
         Ok(())
     }
 

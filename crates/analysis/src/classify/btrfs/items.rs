@@ -63,6 +63,8 @@ pub struct Reasons {
     /// The only inode that has changed.
     inode: Option<u64>,
     several: bool,
+    /// Whether items came from or went to other leaves.
+    pub reshaped: bool,
     /// The inode whose item came or went: the rest of its items say no more.
     whole: Option<(u64, Cause)>,
 }
@@ -74,6 +76,7 @@ impl Reasons {
             causes: Causes::NONE,
             inode: None,
             several: false,
+            reshaped: false,
             whole: None,
         }
     }
