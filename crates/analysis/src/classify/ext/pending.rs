@@ -165,3 +165,91 @@ fn cause_of_new(kind: Kind) -> Cause {
         _ => Cause::Data,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{
+        journal::Piece,
+        pieces::plain,
+        space::{Content, Use},
+        superblock::Superblock,
+    };
+    use super::*;
+
+    /// 1 KiB blocks, 8 MiB.
+    fn state() -> State {
+        let mut bytes = [0; 1024];
+        let fields = [
+            (0, 2048),
+            (4, 8192),
+            (0x14, 1),
+            (0x20, 8192),
+            (0x28, 2048),
+            (0x38, 0xEF53),
+        ];
+        for (at, value) in fields {
+            bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
+        }
+        State::new(Superblock::parse(&bytes, 8 << 20).unwrap(), 0, 8 << 20)
+    }
+
+    fn own(state: &mut State, start: u64, length: u64, inode: u32) {
+        let kind = Kind::Content(Content::Data);
+        state.space.claim(start, length, Use { kind, inode });
+    }
+
+    fn write(pending: &mut Pending, rows: &mut Rows, event: u64, owner: u32) -> usize {
+        let piece = Piece {
+            event,
+            disk: 0,
+            offset: 100 << 10,
+            length: 10 << 10,
+        };
+        let mut row = plain(piece, Structure::FileData, Cause::Data);
+        row.inode = u64::from(owner);
+        let number = rows.push(row);
+        pending.add(100, 10, number, event, owner);
+        number
+    }
+
+    fn found(rows: &Rows) -> Vec<(u64, u64, u64)> {
+        let of = |r: &crate::classify::Row| (r.offset >> 10, r.length >> 10, r.inode);
+        let mut found: Vec<_> = rows.as_slice().iter().map(of).collect();
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn a_row_is_cut_where_its_owners_meet() {
+        let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
+        write(&mut pending, &mut rows, 1, 0);
+        own(&mut state, 103, 4, 12);
+        own(&mut state, 107, 20, 13);
+        pending.resolve(103, 4, &mut state, &mut rows);
+        pending.resolve(107, 20, &mut state, &mut rows);
+        assert_eq!(found(&rows), [(100, 3, 0), (103, 4, 12), (107, 3, 13)]);
+    }
+
+    #[test]
+    fn a_later_file_does_not_own_what_was_written_before_it() {
+        let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
+        write(&mut pending, &mut rows, 1, 0);
+        (0..=COMMITS).for_each(|_| pending.committed());
+        own(&mut state, 100, 10, 12);
+        pending.resolve(100, 10, &mut state, &mut rows);
+        assert_eq!(found(&rows), [(100, 10, 0)]);
+    }
+
+    #[test]
+    fn without_a_journal_the_last_word_is_that_of_the_inodes() {
+        let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
+        write(&mut pending, &mut rows, 1, 12);
+        pending.confirm(12, 2); // still maps them: the first write is its own
+        write(&mut pending, &mut rows, 3, 12);
+        pending.release(100, 10, 12); // no more: the second may be another's
+        pending.confirm(12, 4);
+        own(&mut state, 100, 10, 13);
+        pending.resolve(100, 10, &mut state, &mut rows);
+        assert_eq!(found(&rows), [(100, 10, 12), (100, 10, 13)]);
+    }
+}

@@ -68,6 +68,22 @@ pub struct State {
 pub type Blocks<'a> = BTreeMap<u64, &'a [u8]>;
 
 impl State {
+    /// Of which nothing is known but its shape.
+    pub fn new(superblock: Superblock, disk: u16, disk_bytes: u64) -> State {
+        State {
+            superblock,
+            space: Space::default(),
+            names: Names::default(),
+            disk,
+            disk_bytes,
+            groups: Groups::default(),
+            descriptors: HashMap::new(),
+            versions: BTreeMap::new(),
+            indexed: HashSet::new(),
+            reads_left: 0,
+        }
+    }
+
     /// From what the disk holds: all metadata that mkfs made. `written` are the blocks that it wrote: first, how many. Inodes in all others are
     /// zeros.
     pub fn load(
@@ -76,18 +92,7 @@ impl State {
         written: impl Iterator<Item = (u64, u64)>,
         disks: &mut Disks<'_>,
     ) -> Result<State> {
-        let mut state = State {
-            superblock,
-            space: Space::default(),
-            names: Names::default(),
-            disk,
-            disk_bytes: disks.size_bytes(disk),
-            groups: Groups::default(),
-            descriptors: HashMap::new(),
-            versions: BTreeMap::new(),
-            indexed: HashSet::new(),
-            reads_left: 0,
-        };
+        let mut state = State::new(superblock, disk, disks.size_bytes(disk));
         state.place();
         for number in 0..state.superblock.descriptor_blocks() {
             let block = layout::descriptor_block(&state.superblock, number);
