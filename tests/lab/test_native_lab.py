@@ -50,8 +50,9 @@ def test_the_runs_settle_and_probe_are_for_phases_only(stage: Any) -> None:
     stage.say(stage.good_events())
     stage.record()
     stage.options = dataclasses.replace(stage.options, settle="remount", drop_caches=True, probe_interval_ms=5)
-    stage.run()
-    prepare, phase = stage.plan()["steps"]
+    assert stage.run().cell == stage.cell
+    prepare, alone, phase = stage.plan()["steps"]
+    assert (alone["name"], alone["measured"], alone["settle"], alone["probe_interval_ms"]) == ("probe-alone", False, "sync", 5)
     assert (prepare["settle"], prepare["drop_caches"], prepare["probe_interval_ms"]) == ("sync", False, None)
     assert (phase["settle"], phase["drop_caches"], phase["probe_interval_ms"]) == ("remount", True, 5)
 

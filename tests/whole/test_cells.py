@@ -137,6 +137,9 @@ def test_the_probe_measures_pauses(bench: Any, value: Any) -> None:
     cell = bench.cell("ext4", "for i in 1 2 3 4 5 6; do dd if=/dev/zero of=f bs=1M count=4 conv=fsync status=none; done; sleep 0.3")
     result = bench.done(cell, probe_interval_ms=10)
     assert value(result, "work", "probe_operations") > 5
+    # What the probe writes by itself is known from an idle file system.
+    assert value(result, "probe-alone", "probe_operations") > 50
+    assert 0 < value(result, "probe-alone", "device_write_bytes") < 10 << 20
     assert 0 < value(result, "work", "pause_s_p99") <= value(result, "work", "pause_s_max") < value(result, "work", "wall_s")
 
 

@@ -49,6 +49,7 @@ class NativeLab:
 
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
         """Every command `run` would execute, as shell text, for --dry-run."""
+        cell = plan.with_probe_alone(cell, options)
         formatted = self._formatted(cell, options)
         return commands(cell, options, formatted, self._binaries, host.base_directory(), self._device)
 
@@ -63,6 +64,7 @@ class NativeLab:
         if because is not None:
             # The run asked before, without the disk's size; a cell that comes this far and cannot run is a failure of its plan.
             return CellResult(cell, "failed", because, kind="plan")
+        asked, cell = cell, plan.with_probe_alone(cell, options)
         plan.refuse_impossible(cell)
         built = plan.build(cell, options, self._formatted(cell, options), self._binaries, host.base_directory(), self._device)
         paths = plan.Paths(options.cell_dir)
@@ -80,6 +82,7 @@ class NativeLab:
             if not keep:
                 paths.recording.unlink(missing_ok=True)
             _remove_if_empty(paths.agent_errors)
+        result.cell = asked
         result.recording = paths.recording if keep and paths.recording.exists() else None
         result.output = paths.output if paths.output.exists() else None
         return result

@@ -1,7 +1,7 @@
 """One cell as the agent's plan (docs/cell-protocol.md)."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from fscost.workload.model import Step
 VERSION = 1
 BETWEEN_STEPS_S = 1800  # mkfs, mount, settling and unmounting have no limit of their own
 RECORDING = "recording.fscost"
+PROBE_ALONE = Step("probe-alone", "sleep 2", measured=False, timeout_s=60)
+"""Before the phases of a probed cell: the probe on an idle file system, so that what it writes itself is known."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,15 @@ def build(cell: Cell, options: LabOptions, formatted: FormatPlan, binaries: Bina
     }
 
 
+def with_probe_alone(cell: Cell, options: LabOptions) -> Cell:
+    """The cell, with `PROBE_ALONE` before its first phase if a probe is asked for."""
+    if options.probe_interval_ms is None:
+        return cell
+    steps = cell.workload.steps
+    first = next((number for number, step in enumerate(steps) if step.measured), len(steps))
+    return replace(cell, workload=replace(cell.workload, steps=(*steps[:first], PROBE_ALONE, *steps[first:])))
+
+
 def interval_names(cell: Cell) -> list[str]:
     """The intervals that a complete cell reports, in order."""
     return ["mkfs", "mount", *(step.name for step in cell.workload.steps)]
@@ -122,7 +133,7 @@ def _step(step: Step, cell: Cell, options: LabOptions) -> dict[str, Any]:
         "measured": step.measured,
         "settle": settle(step, options),
         "drop_caches": drop_caches(step, options),
-        "probe_interval_ms": options.probe_interval_ms if step.measured else None,
+        "probe_interval_ms": options.probe_interval_ms if step.measured or step is PROBE_ALONE else None,
         "timeout_s": step.timeout_s,
         "env": step_environment(step, cell),
     }
