@@ -4,9 +4,8 @@
 #[path = "../xfs/recorded.rs"]
 mod recorded;
 
-use fscost_analysis::classify::{Cause, Structure, explain};
+use fscost_analysis::classify::{Cause, explain};
 use recorded::{Cell, marks};
-use std::collections::HashSet;
 
 /// Bytes of the step `read`.
 #[derive(Debug, Default)]
@@ -14,8 +13,6 @@ struct Bytes {
     all: u64,
     /// Access times were the only reason.
     alone: u64,
-    /// Written by commits that access times had a part in, for other reasons too.
-    shared: u64,
 }
 
 fn bytes(profile: &str, steps: &[(&str, &str)]) -> Option<Bytes> {
@@ -26,22 +23,11 @@ fn bytes(profile: &str, steps: &[(&str, &str)]) -> Option<Bytes> {
     let marks = marks(&recording);
     let begin = marks.iter().position(|(_, name)| name == "read").unwrap();
     let step = marks[begin].0..marks.get(begin + 1).map_or(u64::MAX, |m| m.0);
-    let rows: Vec<_> = explained
-        .rows
-        .iter()
-        .filter(|r| step.contains(&r.event))
-        .collect();
-    let with_atime = rows.iter().filter(|r| r.causes.has(Cause::Atime));
-    let commits: HashSet<_> = with_atime.map(|r| r.transaction).collect();
     let mut bytes = Bytes::default();
-    for row in rows {
+    for row in explained.rows.iter().filter(|r| step.contains(&r.event)) {
         bytes.all += row.length;
         if row.causes.only() == Some(Cause::Atime) {
             bytes.alone += row.length;
-        } else if commits.contains(&row.transaction)
-            && ![Structure::FileData, Structure::LogTree].contains(&row.structure)
-        {
-            bytes.shared += row.length;
         }
     }
     Some(bytes)
@@ -66,17 +52,4 @@ fn access_times_are_what_noatime_saves() {
     };
     let ratio = with.alone as f64 / saving as f64;
     assert!((0.95..1.05).contains(&ratio), "{with:?}, saved {saving}");
-}
-
-/// The space that access times reserve makes btrfs commit more often, by chance: such a commit has other reasons too, and is saved as a whole.
-#[test]
-fn access_times_and_what_shares_their_commits_are_what_noatime_saves_beside_fsync() {
-    let work = "for n in $(seq 90); do cat d/f*$n >/dev/null; \
-         dd if=/dev/zero of=log bs=4k count=1 oflag=append conv=notrunc,fsync status=none; done";
-    let Some((with, saving)) = both(work) else {
-        return;
-    };
-    let within = (with.alone as f64) < saving as f64 * 1.05
-        && (saving as f64) < (with.alone + with.shared) as f64 * 1.05;
-    assert!(within, "{with:?}, saved {saving}");
 }
