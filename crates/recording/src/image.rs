@@ -102,9 +102,10 @@ impl Image<'_> {
         &self.map
     }
 
-    /// To change the view: whoever walks the events himself moves the image along with them.
-    pub fn map_mut(&mut self) -> &mut ExtentMap {
-        &mut self.map
+    /// Take one more event of this disk into the view; `frame` is the one that holds it. Whoever walks the events himself moves the
+    /// image along with them.
+    pub fn apply(&mut self, frame: u32, event: &Event) {
+        apply(&mut self.map, frame, event);
     }
 
     /// Read any bytes of the disk.

@@ -1,6 +1,6 @@
 //! What the disks hold, as of the event being looked at.
 
-use fscost_recording::{Event, ExtentMap, Image, Location, Op, Recording, Result};
+use fscost_recording::{Event, Image, Recording, Result};
 
 /// The disks of a recording at the present event: reads see every write before it, and not the write being looked at.
 pub struct Disks<'a> {
@@ -43,21 +43,8 @@ impl<'a> Disks<'a> {
     }
 
     pub(super) fn apply(&mut self, frame: u32, event: &Event) {
-        let Some(image) = self.images.get_mut(usize::from(event.disk)) else {
-            return;
-        };
-        let map: &mut ExtentMap = image.map_mut();
-        if event.op == Op::Write {
-            map.write(
-                event.offset,
-                event.length,
-                Location {
-                    frame,
-                    content_offset: event.content_offset,
-                },
-            );
-        } else if event.op.clears() {
-            map.clear(event.offset, event.length);
+        if let Some(image) = self.images.get_mut(usize::from(event.disk)) {
+            image.apply(frame, event);
         }
     }
 }
