@@ -15,7 +15,6 @@ from fscost.profile import Profile, catalogue, plan_format, resolve
 
 pytestmark = [
     pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root for loop devices and mounts"),
 ]
 
 DISK_BYTES = 512 << 20
