@@ -14,7 +14,7 @@ use pyo3::{
 const BATCH_ROWS: usize = 1 << 18;
 
 /// An iterator of column batches, little-endian: `{"event": u64 bytes, "time_ns": u64, "interval": i32, "disk": i32, "offset": u64, "length": u64,
-/// "structure": i32, "home": i32, "cause": i32, "atime_alone": u8, "inode": i64, "tree": u64, "path": i32, "transaction": i64, "copy": u8}`. What there
+/// "structure": i32, "home": i32, "home_offset": i64, "cause": i32, "atime_alone": u8, "inode": i64, "tree": u64, "path": i32, "transaction": i64, "copy": u8}`. What there
 /// is none of is -1.
 #[pyclass(module = "fscost._native")]
 pub struct Explanation {
@@ -83,7 +83,7 @@ impl Explanation {
 
 type Column = (&'static str, Vec<u8>);
 
-fn columns(table: &Table, rows: &[Row]) -> [Column; 15] {
+fn columns(table: &Table, rows: &[Row]) -> [Column; 16] {
     let timeline = &table.timeline;
     [
         column("event", rows, |r| r.event.to_le_bytes()),
@@ -94,6 +94,7 @@ fn columns(table: &Table, rows: &[Row]) -> [Column; 15] {
         column("length", rows, |r| r.length.to_le_bytes()),
         column("structure", rows, |r| number(r.structure as usize)),
         column("home", rows, |r| optional(r.home.map(|h| h as usize))),
+        column("home_offset", rows, |r| wide(r.home_offset)),
         column("cause", rows, |r| number(table.cause_set(r.causes))),
         column("atime_alone", rows, |r| {
             [u8::from(r.causes.is_atime_alone())]

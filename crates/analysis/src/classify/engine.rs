@@ -170,6 +170,7 @@ fn unknown(write: &Write<'_>) -> Row {
         length: write.length,
         structure: Structure::Unknown,
         home: None,
+        home_offset: None,
         causes: Causes::one(Cause::Unknown),
         inode: NO_INODE,
         tree: 0,

@@ -20,6 +20,8 @@ pub struct Row {
     pub structure: Structure,
     /// For a journal's copy, what the copied block is.
     pub home: Option<Structure>,
+    /// For a journal's copy, the byte offset on the main disk of the block that it copies.
+    pub home_offset: Option<u64>,
     /// Why.
     pub causes: Causes,
     /// The owning inode, or [`NO_INODE`]; for an inode table's block with one changed inode, that inode.
@@ -67,6 +69,9 @@ impl Rows {
             let follows = Row {
                 offset: before.offset.saturating_add(before.length),
                 length: row.length,
+                home_offset: before
+                    .home_offset
+                    .map(|home| home.saturating_add(before.length)),
                 ..*before
             };
             let same = *row == follows;

@@ -101,6 +101,7 @@ impl Family for Btrfs {
                 length: bytes.clamp(1, write.length - at),
                 structure: Structure::Unknown,
                 home: None,
+                home_offset: None,
                 causes: Causes::one(if write.formatting {
                     Cause::Format
                 } else {

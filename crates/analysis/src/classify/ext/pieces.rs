@@ -26,6 +26,7 @@ pub fn plain(piece: Piece, structure: Structure, cause: Cause) -> Row {
         length: piece.length,
         structure,
         home: None,
+        home_offset: None,
         causes: Causes::one(cause),
         inode: NO_INODE,
         tree: 0,

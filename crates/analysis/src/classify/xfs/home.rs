@@ -242,6 +242,7 @@ impl Explanation {
             length,
             structure: self.structure,
             home: None,
+            home_offset: None,
             causes: self.causes,
             inode: self.inode,
             tree: 0,

@@ -156,6 +156,7 @@ fn log_row(write: &Write<'_>) -> Row {
         length: write.length,
         structure: Structure::Log,
         home: None,
+        home_offset: None,
         causes: Causes::one(cause),
         inode: NO_INODE,
         tree: 0,

@@ -237,6 +237,7 @@ mod tests {
             length,
             structure: Structure::FileData,
             home: None,
+            home_offset: None,
             causes: Causes::one(Cause::Data),
             inode: NO_INODE,
             tree: 0,

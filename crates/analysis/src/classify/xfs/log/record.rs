@@ -289,6 +289,7 @@ mod tests {
             length: content.len() as u64,
             structure: Structure::Log,
             home: None,
+            home_offset: None,
             causes: Causes::one(Cause::Log),
             inode: NO_INODE,
             tree: 0,
