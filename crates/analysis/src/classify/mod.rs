@@ -15,6 +15,7 @@ pub mod ext;
 mod paths;
 mod row;
 mod structure;
+mod waiting;
 pub mod xfs;
 
 pub use cause::{Cause, Causes};

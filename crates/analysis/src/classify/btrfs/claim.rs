@@ -6,13 +6,13 @@ use super::commit::{Follower, Step};
 use super::items::FileExtent;
 use super::key::{is_fs_tree, kind, tree};
 use super::owner::owner_of;
-use super::pending::Waiting;
+use crate::classify::waiting::Piece;
 use crate::classify::{Cause, Causes, Disks, PathId, Row, Rows, Structure};
 use fscost_recording::Result;
 
 /// Data is not always owned at its first commit: an ordered extent may end in the next transaction, and balance moves the data of a
 /// block group before it tells the files.
-const COMMITS_TO_WAIT: u8 = 4;
+const COMMITS_TO_WAIT: u64 = 4;
 /// `BTRFS_MAX_EXTENT_SIZE` is 128 MiB; preallocated extents may be twice as long.
 const MAX_EXTENT_BYTES: u64 = 256 << 20;
 
@@ -126,8 +126,8 @@ impl Follower {
         rows: &mut Rows,
     ) -> Result<()> {
         let (old, new) = self.roots(step, tree::EXTENT, disks)?;
-        for waiting in self.pending.waiting() {
-            let place = self.volume.place(waiting.disk, waiting.offset);
+        for (disk, waiting) in self.pending.waiting() {
+            let place = self.volume.place(disk, waiting.offset);
             let row = rows
                 .get_mut(waiting.row)
                 .filter(|row| row.structure == Structure::Unknown);
@@ -139,7 +139,7 @@ impl Follower {
             }
             let mut at = 0;
             while at < waiting.length {
-                at += self.settle_part(step, waiting, at, [old, new], disks, rows)?;
+                at += self.settle_part(step, (disk, waiting), at, [old, new], disks, rows)?;
             }
         }
         self.pending.grow_old(COMMITS_TO_WAIT);
@@ -149,7 +149,7 @@ impl Follower {
     fn settle_part(
         &mut self,
         step: &mut Step<'_>,
-        waiting: Waiting,
+        (disk, waiting): (u16, Piece),
         at: u64,
         extent_roots: [Option<u64>; 2],
         disks: &mut Disks<'_>,
@@ -157,7 +157,7 @@ impl Follower {
     ) -> Result<u64> {
         let (offset, rest) = (waiting.offset + at, waiting.length - at);
         let sector = u64::from(self.volume.sector_bytes).min(rest);
-        let Some(place) = self.volume.place(waiting.disk, offset) else {
+        let Some(place) = self.volume.place(disk, offset) else {
             return Ok(rest);
         };
         let Some(logical) = place.logical.filter(|_| place.flags & flag::DATA != 0) else {
@@ -183,7 +183,7 @@ impl Follower {
                 generation: None,
             };
             self.pending
-                .claim(waiting.disk, offset, run, rows, |row| found.complete(row));
+                .claim(disk, offset, run, rows, |row| found.complete(row));
             return Ok(run);
         }
         Ok(sector)

@@ -24,7 +24,7 @@ struct Explanation {
 
 /// Explain all of `write`.
 pub fn explain(write: &Write<'_>, metadata: &mut Metadata, rows: &mut Rows) {
-    metadata.owners.forget(write.offset, write.length);
+    metadata.owners.forget(write.offset, write.length, rows);
     let mut home = Home {
         write,
         metadata,

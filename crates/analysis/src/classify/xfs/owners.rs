@@ -4,8 +4,9 @@
 //! next checkpoint. So a data row of unknown owner waits for the checkpoints that follow, and is *claimed* by the inode that
 //! turns out to have its blocks.
 
-use crate::classify::{Row, Rows, Structure};
-use std::collections::{BTreeMap, VecDeque};
+use crate::classify::waiting::Waiting;
+use crate::classify::{Rows, Structure};
+use std::collections::BTreeMap;
 
 /// Who owns a run of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,18 +18,18 @@ pub struct Owner {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Run<T> {
+struct Run {
     end: u64,
-    what: T,
+    owner: Owner,
 }
 
 /// Runs without overlap: the newest wins.
-#[derive(Debug)]
-struct Runs<T>(BTreeMap<u64, Run<T>>);
+#[derive(Debug, Default)]
+struct Runs(BTreeMap<u64, Run>);
 
-impl<T: Copy> Runs<T> {
+impl Runs {
     /// Take out what lies in the range, cut to it, in order.
-    fn take(&mut self, start: u64, end: u64) -> Vec<(u64, u64, T)> {
+    fn take(&mut self, start: u64, end: u64) -> Vec<(u64, u64, Owner)> {
         self.split(start);
         self.split(end);
         let starts: Vec<u64> = self
@@ -39,7 +40,7 @@ impl<T: Copy> Runs<T> {
         let runs = starts
             .into_iter()
             .filter_map(|at| Some((at, self.0.remove(&at)?)));
-        runs.map(|(at, run)| (at, run.end, run.what)).collect()
+        runs.map(|(at, run)| (at, run.end, run.owner)).collect()
     }
 
     /// No run crosses `at`.
@@ -53,13 +54,13 @@ impl<T: Copy> Runs<T> {
         }
     }
 
-    fn insert(&mut self, start: u64, end: u64, what: T) {
-        self.0.insert(start, Run { end, what });
+    fn insert(&mut self, start: u64, end: u64, owner: Owner) {
+        self.0.insert(start, Run { end, owner });
     }
 
-    fn at(&self, at: u64) -> Option<(u64, T)> {
+    fn at(&self, at: u64) -> Option<(u64, Owner)> {
         let (_, run) = self.0.range(..=at).next_back()?;
-        (run.end > at).then_some((run.end, run.what))
+        (run.end > at).then_some((run.end, run.owner))
     }
 
     /// Where the next run begins after `at`.
@@ -68,35 +69,14 @@ impl<T: Copy> Runs<T> {
     }
 }
 
-/// A data row whose owner is not known yet.
-#[derive(Debug, Clone, Copy)]
-struct Waiting {
-    row: usize,
-    checkpoint: u64,
-}
-
 /// Checkpoints that a row waits for: one may have begun before the blocks were allocated, and end after the data was written.
 const PATIENCE: u64 = 3;
 
 /// Owners of blocks (numbered from the disk's begin), and rows that wait.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Owners {
-    owners: Runs<Owner>,
-    /// In bytes of the disk.
-    waiting: Runs<Waiting>,
-    order: VecDeque<(u64, u64)>,
-    checkpoint: u64,
-}
-
-impl Default for Owners {
-    fn default() -> Owners {
-        Owners {
-            owners: Runs(BTreeMap::new()),
-            waiting: Runs(BTreeMap::new()),
-            order: VecDeque::new(),
-            checkpoint: 0,
-        }
-    }
+    owners: Runs,
+    waiting: Waiting,
 }
 
 impl Owners {
@@ -131,96 +111,36 @@ impl Owners {
 
     /// A data row without owner was pushed.
     pub fn wait(&mut self, row: usize, offset: u64, length: u64) {
-        let waiting = Waiting {
-            row,
-            checkpoint: self.checkpoint,
-        };
-        self.forget(offset, length);
-        self.waiting
-            .insert(offset, offset.saturating_add(length), waiting);
-        self.order.push_back((self.checkpoint, offset));
+        self.waiting.insert(row, offset, length);
     }
 
     /// What is written here now is not what waited here.
-    pub fn forget(&mut self, offset: u64, length: u64) {
-        self.take_waiting(offset, offset.saturating_add(length));
-    }
-
-    fn take_waiting(&mut self, start: u64, end: u64) -> Vec<(u64, u64, Waiting)> {
-        let taken = self.waiting.take(start, end);
-        // What was cut off behind the range is a run of its own now, and must find its end of patience.
-        if let Some(rest) = self.waiting.0.get(&end) {
-            self.order.push_back((rest.what.checkpoint, end));
-        }
-        taken
+    pub fn forget(&mut self, offset: u64, length: u64, rows: &mut Rows) {
+        self.waiting.take(offset, length, rows, |_| true);
     }
 
     /// The rows that wait in this range belong to `owner`: they are cut to it. Gives their numbers.
     pub fn claim(&mut self, offset: u64, length: u64, owner: Owner, rows: &mut Rows) -> Vec<usize> {
-        let taken = self.take_waiting(offset, offset.saturating_add(length));
-        // From the last: what is left before a part keeps the row's number.
-        let parts = taken.into_iter().rev();
-        parts
-            .filter_map(|(start, end, waiting)| {
-                let number = self.cut(waiting.row, start, end, rows)?;
-                let row = rows.get_mut(number)?;
+        let numbers = self.waiting.take(offset, length, rows, |_| true);
+        for &number in &numbers {
+            if let Some(row) = rows.get_mut(number) {
                 row.structure = owner.structure;
                 row.inode = owner.inode;
-                Some(number)
-            })
-            .collect()
-    }
-
-    /// Cut bytes `start..end` of the disk out of a row; the number of the row that they are then.
-    fn cut(&mut self, number: usize, start: u64, end: u64, rows: &mut Rows) -> Option<usize> {
-        let whole = *rows.get_mut(number)?;
-        let whole_end = whole.offset + whole.length;
-        if start < whole.offset || end > whole_end {
-            return None;
-        }
-        let part = |from: u64, to: u64| Row {
-            offset: from,
-            length: to - from,
-            ..whole
-        };
-        if end < whole_end {
-            let row = rows.push(part(end, whole_end));
-            for (start, end, mut waiting) in self.waiting.take(end, whole_end) {
-                if waiting.row == number {
-                    waiting.row = row;
-                }
-                self.waiting.insert(start, end, waiting);
-                self.order.push_back((waiting.checkpoint, start));
             }
         }
-        if start == whole.offset {
-            *rows.get_mut(number)? = part(start, end);
-            return Some(number);
-        }
-        *rows.get_mut(number)? = part(whole.offset, start);
-        Some(rows.push(part(start, end)))
+        numbers
     }
 
     /// A checkpoint is in the log. Rows that have waited for long have no owner: their file was removed before the log ever knew of it.
     pub fn checkpoint(&mut self) {
-        self.checkpoint += 1;
-        while let Some(&(checkpoint, offset)) = self.order.front() {
-            if checkpoint + PATIENCE > self.checkpoint {
-                break;
-            }
-            self.order.pop_front();
-            let stale = |run: &Run<Waiting>| run.what.checkpoint == checkpoint;
-            if self.waiting.0.get(&offset).is_some_and(stale) {
-                self.waiting.0.remove(&offset);
-            }
-        }
+        self.waiting.commit(PATIENCE);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::{Cause, Causes, NO_INODE};
+    use crate::classify::{Cause, Causes, NO_INODE, Row};
 
     fn owner(inode: u64) -> Owner {
         Owner {
@@ -262,28 +182,11 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_cut_by_those_who_claim_parts_of_it() {
-        let (mut owners, mut rows) = (Owners::default(), Rows::default());
-        let row = push(&mut rows, 0, 100);
-        owners.wait(row, 0, 100);
-        assert_eq!(owners.claim(40, 20, owner(1), &mut rows).len(), 1);
-        assert_eq!(owners.claim(0, 50, owner(2), &mut rows).len(), 1);
-        assert_eq!(owners.claim(60, 500, owner(3), &mut rows).len(), 1);
-        let mut found: Vec<_> = rows
-            .as_slice()
-            .iter()
-            .map(|r| (r.offset, r.length, r.inode))
-            .collect();
-        found.sort_unstable();
-        assert_eq!(found, [(0, 40, 2), (40, 20, 1), (60, 40, 3)]);
-    }
-
-    #[test]
     fn what_was_written_over_is_not_claimed() {
         let (mut owners, mut rows) = (Owners::default(), Rows::default());
         let row = push(&mut rows, 0, 100);
         owners.wait(row, 0, 100);
-        owners.forget(50, 10);
+        owners.forget(50, 10, &mut rows);
         assert_eq!(owners.claim(0, 100, owner(1), &mut rows).len(), 2);
         let mut found: Vec<_> = rows
             .as_slice()
