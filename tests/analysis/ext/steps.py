@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import sys
 from pathlib import Path
 
@@ -16,6 +17,34 @@ def write(path: str, length: int, number: int, start: int = 0, sync: bool = Fals
     os.pwrite(descriptor, tagged(path, start, length, number), start)
     if sync:
         os.fsync(descriptor)
+    os.close(descriptor)
+
+
+def churn() -> None:
+    """Blocks of removed directories become those of others, whose inodes are not the same, before any of them is written home.
+
+    An fsync commits; a sync would also write home.
+    """
+    parent = Path("churn")
+    parent.mkdir()
+    for generation in range(3):
+        for folder in range(10):
+            path = parent / f"{generation}-{folder}"
+            path.mkdir()
+            for file in range(30):
+                (path / f"another-name-that-is-rather-long-{file:05}").touch()
+        commit(parent)
+        if generation < 2:
+            for folder in range(10):
+                shutil.rmtree(parent / f"{generation}-{folder}")
+            commit(parent)
+            for file in range(10 * 31):
+                (parent / f"takes-inode-{generation}-{file}").touch()
+
+
+def commit(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    os.fsync(descriptor)
     os.close(descriptor)
 
 
@@ -34,6 +63,7 @@ def make(rng: random.Random) -> None:
         Path(f"d1/link{link}").symlink_to("x" * 200)
         os.setxattr(f"d2/f{link}", "user.large", os.urandom(900))
     Path("d4/second-name").hardlink_to("d3/f1")
+    churn()
 
 
 def change(rng: random.Random) -> None:

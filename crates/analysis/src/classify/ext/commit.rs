@@ -68,28 +68,10 @@ impl Running {
             self.checkpoints.remove(&home);
             return;
         }
-        let owed = self.checkpoints.entry(home).or_insert(Checkpoint {
-            what: Explanation {
-                causes: Causes::NONE,
-                ..what
-            },
-            transaction,
-        });
-        // Several inodes of a table's block are no one inode.
-        let inode = if owed.what.causes.is_empty() || owed.what.inode == what.inode {
-            what.inode
-        } else {
-            0
-        };
-        let causes = owed.what.causes.and(what.causes);
-        *owed = Checkpoint {
-            what: Explanation {
-                causes,
-                inode,
-                ..what
-            },
-            transaction,
-        };
+        let before = self.checkpoints.get(&home).map(|before| before.what);
+        let what = owed(before, what);
+        self.checkpoints
+            .insert(home, Checkpoint { what, transaction });
     }
 
     pub(super) fn take_effect(&mut self, applied: &Applied, event: u64, rows: &mut Rows) {
@@ -123,7 +105,72 @@ impl Running {
     }
 }
 
+/// What the next home write of a block is for: all copies since the last, if they are of one thing. When a block is freed the journal forgets it
+/// (`jbd2_journal_forget`): what it was before is never written home, and its next owner owes nothing for that.
+fn owed(before: Option<Explanation>, now: Explanation) -> Explanation {
+    let form = |what: &Explanation| match what.structure {
+        Structure::DirectoryIndex => Structure::Directory,
+        other => other,
+    };
+    let is_table = now.structure == Structure::InodeTable;
+    let of_one = |before: &Explanation| {
+        form(before) == form(&now) && (is_table || before.inode == now.inode)
+    };
+    match before.filter(of_one) {
+        Some(before) => Explanation {
+            causes: before.causes.and(now.causes),
+            // Several inodes of a table's block are no one inode.
+            inode: if before.causes.is_empty() || before.inode == now.inode {
+                now.inode
+            } else {
+                0
+            },
+            ..now
+        },
+        None => now,
+    }
+}
+
 /// A copy that belongs to no transaction that ever became whole.
 fn lost(copy: &Copy) -> Row {
     plain(copy.piece, Structure::JournalCopy, Cause::Unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn what(structure: Structure, cause: Cause, inode: u32) -> Explanation {
+        Explanation {
+            structure,
+            causes: Causes::one(cause),
+            inode,
+        }
+    }
+
+    #[test]
+    fn a_block_owes_nothing_for_what_it_was_to_another() {
+        let old = what(Structure::Directory, Cause::Accounting, 12);
+        let new = what(Structure::Directory, Cause::Names, 13);
+        assert_eq!(owed(Some(old), new), new);
+        let node = what(Structure::ExtentMap, Cause::SizeOrMap, 12);
+        assert_eq!(owed(Some(node), old), old);
+        assert_eq!(owed(None, new), new);
+    }
+
+    #[test]
+    fn copies_of_one_thing_add_up() {
+        let leaf = what(Structure::Directory, Cause::Accounting, 12);
+        let root = what(Structure::DirectoryIndex, Cause::Names, 12);
+        let causes = leaf.causes.and(root.causes);
+        assert_eq!(owed(Some(leaf), root), Explanation { causes, ..root });
+        let one = what(Structure::InodeTable, Cause::Atime, 12);
+        let other = what(Structure::InodeTable, Cause::Times, 13);
+        let both = Explanation {
+            causes: one.causes.and(other.causes),
+            inode: 0,
+            ..other
+        };
+        assert_eq!(owed(Some(one), other), both);
+    }
 }

@@ -279,7 +279,9 @@ impl Running {
             && let Some(left) = self.checkpoints.get_mut(&block)
         {
             left.what.causes = Causes::NONE;
-            left.what.inode = 0;
+            if left.what.structure == Structure::InodeTable {
+                left.what.inode = 0;
+            }
         }
         let mut what = known.what;
         if what.causes.is_empty() {
