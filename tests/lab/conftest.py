@@ -97,6 +97,7 @@ def interval_event(name: str, measured: bool, disks: tuple[str, ...] = ("main",)
         "program_read_bytes": 10,
         "space_used_bytes": 1 << 20,
         "metadata_used_bytes": None,
+        "sync_calls": None,
         "probe": None,
         "counters": {disk: dict(COUNTERS) for disk in disks},
     } | changes

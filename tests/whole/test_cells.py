@@ -1,6 +1,8 @@
 """Cells on real file systems: their numbers are the kernel's, and the content is there."""
 
+import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,7 @@ def test_a_cell_conserves_its_bytes(bench: Any, value: Any, spelled: str) -> Non
     assert value(result, "mkfs", "device_write_bytes") > 0
     assert value(result, "log", "device_write_bytes") >= 8 * 4096
     assert value(result, "log", "device_flushes") >= 8 if "external" not in spelled else True
+    assert [value(result, name, "sync_calls") for name in ("mkfs", "unpack", "log", "read", "delete")] == [0, 0, 8, 0, 0]
     assert value(result, "read", "device_read_bytes") > 1_500_000
     assert value(result, "big", "program_write_bytes") >= 16 * MIB
     if "compress" not in spelled:
@@ -155,3 +158,36 @@ def test_the_same_seed_is_the_same_work(bench: Any, value: Any) -> None:
     """mkfs of one seed writes the same bytes: identity numbers and hash seeds come from the cell's seed."""
     first, second = (bench.done(bench.cell("ext4", 'test "$FSCOST_SEED" = 7')) for _ in range(2))
     assert value(first, "mkfs", "device_write_bytes") == value(second, "mkfs", "device_write_bytes")
+
+
+@pytest.mark.parametrize("spelled", ["ext4", "xfs", "btrfs"])
+def test_calls_for_durability_are_in_the_marks_when_they_were_made(bench: Any, value: Any, spelled: str) -> None:
+    """Against the workload's own clock: fsync, fdatasync and an O_SYNC write, and how long it slept between them."""
+    script = """
+import os, time
+file = os.open("f", os.O_WRONLY | os.O_CREAT)
+synced = os.open("f", os.O_WRONLY | os.O_SYNC)
+times = []
+for call in (os.fsync, os.fdatasync, lambda _: os.write(synced, b"x")):
+    time.sleep(0.1)
+    os.write(file, b"data")
+    times.append(time.monotonic())
+    call(file)
+print("TIMES", *times)
+"""
+    cell = bench.cell(spelled, Step("before", "true"), Step("sync", f"python3 -c '{script}'", settle="none"), Step("after", "true"))
+    result = bench.done(cell, keep_recording=True)
+    assert value(result, "sync", "sync_calls") == 3
+    assert result.recording is not None
+    assert result.output is not None
+    with capture.opened(result.recording) as recording:
+        details = {interval["name"]: json.loads(interval["detail"] or "{}") for interval in recording.intervals()}
+    calls = details["after"]["sync_calls"]
+    assert calls["count"] == 3
+    # The mark of the interval that they end: the next one's.
+    assert details["sync"]["sync_calls"] == {"count": 0, "after_us": []}
+    line = next(line for line in result.output.read_text().splitlines() if line.startswith("TIMES"))
+    times = [float(word) for word in line.split()[1:]]
+    between = [later - earlier for earlier, later in pairwise(times)]
+    assert 0.1 <= calls["after_us"][0] / 1e6 <= value(result, "sync", "wall_s") - sum(between)
+    assert [us / 1e6 for us in calls["after_us"][1:]] == pytest.approx(between, abs=0.02)

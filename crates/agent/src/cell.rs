@@ -10,6 +10,7 @@ use crate::event::{Event, Interval, emit};
 use crate::klog::KernelLog;
 use crate::mount::{self, MountInfo};
 use crate::plan::{MountPlan, Plan, Settle, StepPlan};
+use crate::sync_calls::SyncCalls;
 use crate::usage::{Usage, thread_cpu_ns};
 use crate::watchdog::Watchdog;
 use rustix::fs::{Mode, OFlags};
@@ -34,6 +35,8 @@ pub struct Cell {
     pub control: Option<Control>,
     /// Reads CPU times.
     pub cpu: CpuReader,
+    /// The workload's calls for durability, where they can be heard.
+    pub sync_calls: Option<SyncCalls>,
     /// The kernel log.
     pub kernel_log: KernelLog,
     /// The interval under way; empty before the first.
@@ -156,8 +159,12 @@ impl Cell {
     /// Marks the begin of `name`, which is the end of the interval before; gives the counters of that instant.
     fn boundary(&mut self, name: &str) -> Result<BTreeMap<String, Counters>> {
         let counters = quiet_counters(&self.disks)?;
+        let calls = self.sync_calls.as_mut().map(SyncCalls::take).transpose()?;
         if let Some(control) = &self.control {
-            control.mark(name, &counters)?;
+            control.mark(name, &counters, calls.as_ref())?;
+        }
+        if let Some(sync_calls) = &mut self.sync_calls {
+            sync_calls.marked();
         }
         if let Some(Pending {
             mut interval,
@@ -169,6 +176,7 @@ impl Cell {
                 (disk.clone(), now.since(begin.get(disk).unwrap_or(&none)))
             };
             interval.counters = counters.iter().map(since).collect();
+            interval.sync_calls = calls.map(|calls| calls.count);
             emit(&Event::Interval(Box::new(interval)))?;
         }
         Ok(counters)

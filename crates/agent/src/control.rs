@@ -2,6 +2,7 @@
 
 use crate::counters::Counters;
 use crate::error::{CellError, Context, Kind, Result};
+use crate::sync_calls::Calls;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, recvmsg, send,
@@ -77,12 +78,18 @@ impl Control {
         }
     }
 
-    /// Puts a mark into the recording, with the kernel's counters so far.
-    pub fn mark(&self, name: &str, kernel: &BTreeMap<String, Counters>) -> Result<()> {
-        self.tell(&ToServer::Mark {
-            name,
-            detail: json!({ "kernel": kernel }),
-        })?;
+    /// Puts a mark into the recording, with the kernel's counters so far and the calls for durability since the last mark.
+    pub fn mark(
+        &self,
+        name: &str,
+        kernel: &BTreeMap<String, Counters>,
+        sync_calls: Option<&Calls>,
+    ) -> Result<()> {
+        let mut detail = json!({ "kernel": kernel });
+        if let Some(calls) = sync_calls {
+            detail["sync_calls"] = json!(calls);
+        }
+        self.tell(&ToServer::Mark { name, detail })?;
         match self.receive(ANSWER_LIMIT)?.0 {
             FromServer::Marked {} => Ok(()),
             other => Err(unexpected(other)),
@@ -236,7 +243,11 @@ mod tests {
             r#"{"marked": {"at_ns": 1, "totals": {"main": {"write_bytes": 2}}}}"#,
         );
         let counters = BTreeMap::from([("main".to_owned(), Counters::default())]);
-        control.mark("clone", &counters).unwrap();
+        let calls = Calls {
+            count: 3,
+            after_us: vec![10, 20],
+        };
+        control.mark("clone", &counters, Some(&calls)).unwrap();
         let mut text = [0; 1000];
         let (_, length) = rustix::net::recv(&server, &mut text[..], RecvFlags::empty()).unwrap();
         let told: Value = serde_json::from_slice(&text[..length]).unwrap();
@@ -259,7 +270,7 @@ mod tests {
             r#"{"error": {"kind": "host-disk-full", "message": "no room"}}"#,
         );
         assert_eq!(
-            control.mark("x", &BTreeMap::new()).unwrap_err().kind,
+            control.mark("x", &BTreeMap::new(), None).unwrap_err().kind,
             Kind::HostDiskFull
         );
         answer(&server, r#"{"error": {"kind": "io", "message": "broken"}}"#);
@@ -274,7 +285,7 @@ mod tests {
         drop(server);
         assert_eq!(control.trouble().unwrap().kind, Kind::DiskServer);
         assert_eq!(
-            control.mark("x", &BTreeMap::new()).unwrap_err().kind,
+            control.mark("x", &BTreeMap::new(), None).unwrap_err().kind,
             Kind::DiskServer
         );
     }

@@ -71,6 +71,8 @@ pub struct Interval {
     pub space_used_bytes: Option<u64>,
     /// btrfs only.
     pub metadata_used_bytes: Option<u64>,
+    /// Calls for durability; null when they could not be counted.
+    pub sync_calls: Option<u64>,
     /// Pauses, if asked for.
     pub probe: Option<ProbeResult>,
     /// The kernel's block statistics of this interval, by disk.

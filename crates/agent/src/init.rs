@@ -10,6 +10,7 @@ use crate::event::{Event, Failed, emit};
 use crate::handoff::{Handoff, adopt};
 use crate::klog::KernelLog;
 use crate::plan::{DiskPlan, Placeholders};
+use crate::sync_calls::SyncCalls;
 use crate::{namespace, reap};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -109,17 +110,36 @@ fn prepare() -> Result<Cell> {
     let built = build(handoff, control.as_ref());
     let (plan, launcher, disks, cpu) =
         built.map_err(|error| root_cause(error, control.as_ref()))?;
+    let sync_calls = listen(&plan.sync_tracepoints, &launcher.log);
     Ok(Cell {
         plan,
         launcher,
         disks,
         control,
         cpu,
+        sync_calls,
         kernel_log,
         step: String::new(),
         is_mounted: false,
         pending: None,
     })
+}
+
+/// What cannot be heard does not fail the cell: its `sync_calls` are null, and the log says why.
+fn listen(tracepoints: &[String], log: &Log) -> Option<SyncCalls> {
+    if tracepoints.is_empty() {
+        return None;
+    }
+    match SyncCalls::listen(tracepoints) {
+        Ok(sync_calls) => Some(sync_calls),
+        Err(error) => {
+            log.announce(&format!(
+                "sync calls are not counted: {}",
+                error.paragraph()
+            ));
+            None
+        }
+    }
 }
 
 type Built = (crate::plan::Plan, Launcher, Vec<disks::Disk>, CpuReader);

@@ -25,6 +25,7 @@ mod process;
 mod reap;
 mod relay;
 mod step;
+mod sync_calls;
 mod usage;
 mod watchdog;
 

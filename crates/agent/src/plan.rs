@@ -38,6 +38,9 @@ pub struct Plan {
     /// Commands whose output becomes an `inspected` event.
     #[serde(default)]
     pub inspect: Vec<InspectPlan>,
+    /// Tracepoints that a call for durability passes once, as `ext4/ext4_sync_file_enter`.
+    #[serde(default)]
+    pub sync_tracepoints: Vec<String>,
     /// The workload.
     pub steps: Vec<StepPlan>,
 }

@@ -27,6 +27,7 @@ fn intervals_tell_what_was_done() {
     plan["mount"]["options"] = json!("noatime,lazytime,commit=17");
     plan["after_mount"] = json!([["chattr", "+A", "{dir}"]]);
     plan["inspect"] = json!([{"name": "superblock", "command": ["dumpe2fs", "-h", "{disk.main}"]}, {"name": "none", "command": ["/no/such"]}]);
+    plan["sync_tracepoints"] = json!(["ext4/ext4_sync_file_enter"]);
     let mut steps = vec![
         place.step(
             "prepare",
@@ -83,6 +84,11 @@ fn intervals_tell_what_was_done() {
         (&json!(0), &Value::Null)
     );
 
+    let calls = |name: &str| number(&events.interval(name)["sync_calls"]);
+    assert_eq!(
+        ["mkfs", "prepare", "write", "read"].map(calls),
+        [0, 0, 0, 0]
+    );
     let write = events.interval("write");
     assert_eq!(number(&write["program_write_bytes"]), 1_500_000);
     let written = number(&write["counters"]["main"]["write_bytes"]);

@@ -43,5 +43,7 @@ class FormatPlan:
     mount_options: str
     after_mount: tuple[tuple[str, ...], ...]
     inspect: tuple[tuple[str, tuple[str, ...]], ...]
+    sync_tracepoints: tuple[str, ...] = ()
+    """The kernel's tracepoints that each fsync, fdatasync and O_SYNC write on such a file system passes once."""
     needs_tools: tuple[str, ...] = field(default=())
     """Programs that must be on PATH; the cell is skipped, with the package that brings it, when one is missing."""

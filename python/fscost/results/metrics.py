@@ -75,6 +75,7 @@ METRICS: dict[str, Metric] = {
         _seconds("cpu_disk_server_s", "CPU of the disk server: the price of recording, not of the file system"),
         Metric("space_used_bytes", "bytes", Combine.LAST, "used on the file system at the end of the phase"),
         Metric("metadata_used_bytes", "bytes", Combine.LAST, "used by metadata at the end of the phase (btrfs)"),
+        _count("sync_calls", "fsync, fdatasync and O_SYNC writes of the commands"),
         _seconds("pause_s_p99", "99th percentile of the probe's pauses (making and removing a directory)", Combine.ONLY),
         _seconds("pause_s_max", "the probe's longest pause", Combine.MAX),
         _count("probe_operations", "directories made and removed by the probe", lower_is_better=False),

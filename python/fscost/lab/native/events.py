@@ -69,6 +69,7 @@ class Interval:
     program_read_bytes: int
     space_used_bytes: int | None
     metadata_used_bytes: int | None
+    sync_calls: int | None
     probe_interval_ms: int | None
     pauses_ns: tuple[int, ...]
     counters: dict[str, dict[str, int]]
@@ -212,6 +213,7 @@ def _interval(fields: _Fields) -> Interval:
         program_read_bytes=fields.count("program_read_bytes"),
         space_used_bytes=fields.count_or_none("space_used_bytes"),
         metadata_used_bytes=fields.count_or_none("metadata_used_bytes"),
+        sync_calls=fields.count_or_none("sync_calls"),
         probe_interval_ms=probe_interval_ms,
         pauses_ns=pauses_ns,
         counters=fields.counters("counters"),

@@ -80,6 +80,7 @@ def build(cell: Cell, options: LabOptions, formatted: FormatPlan, binaries: Bina
             "data_only": False,
         },
         "after_mount": [list(command) for command in formatted.after_mount],
+        "sync_tracepoints": list(formatted.sync_tracepoints),
         "inspect": [{"name": name, "command": list(command)} for name, command in formatted.inspect],
         "steps": [_step(step, cell, options) for step in cell.workload.steps],
     }

@@ -27,6 +27,7 @@ UNITS = {
     "cpu_disk_server_s": "s",
     "space_used_bytes": "bytes",
     "metadata_used_bytes": "bytes",
+    "sync_calls": "count",
     "pause_s_p99": "s",
     "pause_s_max": "s",
     "probe_operations": "count",
@@ -81,6 +82,8 @@ def _values(interval: Interval) -> Iterator[tuple[str, float]]:
         yield "space_used_bytes", interval.space_used_bytes
     if interval.metadata_used_bytes is not None:
         yield "metadata_used_bytes", interval.metadata_used_bytes
+    if interval.sync_calls is not None:
+        yield "sync_calls", interval.sync_calls
     if interval.pauses_ns:
         yield "pause_s_p99", _seconds(percentile(interval.pauses_ns, 99))
         yield "pause_s_max", _seconds(max(interval.pauses_ns))

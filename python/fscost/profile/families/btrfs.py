@@ -45,6 +45,7 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
         mount_options=join_options(profile.mount_options, *_member_options(profile, disks)),
         after_mount=profile.after_mount,
         inspect=inspect,
+        sync_tracepoints=("btrfs/btrfs_sync_file",),
         needs_tools=tools_of(commands, profile.after_mount, tuple(command for _, command in inspect)),
     )
 

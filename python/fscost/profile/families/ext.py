@@ -46,6 +46,7 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
         mount_options=profile.mount_options,
         after_mount=profile.after_mount,
         inspect=inspect,
+        sync_tracepoints=("ext4/ext4_sync_file_enter",),
         needs_tools=tools_of(commands, profile.after_mount, tuple(command for _, command in inspect)),
     )
 

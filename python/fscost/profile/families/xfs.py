@@ -46,6 +46,7 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
         mount_options=join_options(profile.mount_options, *_device_options(profile, flags)),
         after_mount=profile.after_mount,
         inspect=inspect,
+        sync_tracepoints=("xfs/xfs_file_fsync",),
         needs_tools=tools_of(commands, profile.after_mount, tuple(command for _, command in inspect)),
     )
 
