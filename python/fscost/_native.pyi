@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, Self, final
 
-__all__ = ["Explanation", "Recording", "RecordingError", "Requests", "__version__", "import_dm_log_writes"]
+__all__ = ["Batches", "Explanation", "Recording", "RecordingError", "Requests", "__version__", "import_dm_log_writes"]
 
 __version__: str
 
@@ -28,8 +28,12 @@ class Requests(Iterator[dict[str, bytes]]):
     def __next__(self) -> dict[str, bytes]: ...
 
 @final
-class Explanation(Iterator[dict[str, bytes]]):
+class Batches(Iterator[dict[str, bytes]]):
     def __next__(self) -> dict[str, bytes]: ...
+
+@final
+class Explanation:
+    def __iter__(self) -> Batches: ...
     def names(self) -> dict[str, list[str]]: ...
     def families(self) -> list[str | None]: ...
 

@@ -1,6 +1,6 @@
 //! The explanation as a table: each row's time and interval, and the names that its numbers stand for.
 
-use crate::classify::{Causes, Explained, explain};
+use crate::classify::{Causes, Explained, SortedRows, explain_streamed};
 use fscost_recording::{Frame, Op, Recording, Result};
 
 /// The interval of what precedes the first mark.
@@ -9,33 +9,27 @@ const BEFORE: &str = "before";
 /// An explained recording, with what its rows need to stand alone.
 pub struct Table {
     /// The rows, their paths, the disks' families.
-    pub explained: Explained,
+    pub explained: Explained<SortedRows>,
     /// When each event was, and in which interval.
     pub timeline: Timeline,
-    /// Every combination of causes that occurs, in order.
-    pub cause_sets: Vec<Causes>,
 }
 
 impl Table {
     /// Explain a recording.
     pub fn new(recording: &Recording) -> Result<Table> {
-        let explained = explain(recording)?;
-        let mut cause_sets: Vec<Causes> = Vec::new();
-        for row in &explained.rows {
-            if let Err(place) = cause_sets.binary_search(&row.causes) {
-                cause_sets.insert(place, row.causes);
-            }
-        }
+        let mut timeline = Timeline::default();
+        timeline.begin(BEFORE);
+        let explained = explain_streamed(recording, |frame| timeline.add(frame))?;
         Ok(Table {
             explained,
-            timeline: Timeline::new(recording)?,
-            cause_sets,
+            timeline,
         })
     }
 
-    /// The number of a combination in `cause_sets`.
+    /// The number of a combination among [`SortedRows::cause_sets`].
     pub fn cause_set(&self, causes: Causes) -> usize {
-        self.cause_sets.binary_search(&causes).unwrap_or(0)
+        let cause_sets = self.explained.rows.cause_sets();
+        cause_sets.binary_search(&causes).unwrap_or(0)
     }
 }
 
@@ -49,25 +43,14 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Read all events of a recording, without their content.
-    pub fn new(recording: &Recording) -> Result<Timeline> {
-        let mut timeline = Timeline::default();
-        timeline.begin(BEFORE);
-        let mut frame = Frame::default();
-        for index in 0..recording.frames().len() {
-            recording.read_frame(index, false, &mut frame)?;
-            // Content is unpacked only where a mark needs it.
-            if frame.events.iter().any(|e| e.op == Op::Mark) {
-                recording.read_frame(index, true, &mut frame)?;
+    fn add(&mut self, frame: &Frame) -> Result<()> {
+        for event in &frame.events {
+            if event.op == Op::Mark {
+                self.begin(&frame.mark_of(event)?.name);
             }
-            for event in &frame.events {
-                if event.op == Op::Mark {
-                    timeline.begin(&frame.mark_of(event)?.name);
-                }
-                timeline.times_ns.push(event.complete_ns);
-            }
+            self.times_ns.push(event.complete_ns);
         }
-        Ok(timeline)
+        Ok(())
     }
 
     fn begin(&mut self, name: &str) {

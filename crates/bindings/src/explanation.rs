@@ -2,7 +2,7 @@
 
 use fscost_analysis::{
     Table,
-    classify::{NO_INODE, Row, Structure},
+    classify::{NO_INODE, Row, RowIter, Structure},
 };
 use fscost_recording::{self as recording};
 use pyo3::{
@@ -13,42 +13,29 @@ use pyo3::{
 /// Rows in one batch.
 const BATCH_ROWS: usize = 1 << 18;
 
-/// An iterator of column batches, little-endian: `{"event": u64 bytes, "time_ns": u64, "interval": i32, "disk": i32, "offset": u64, "length": u64,
+/// An explained recording. Each iteration gives all rows from the first, in column batches, little-endian: `{"event": u64 bytes, "time_ns": u64, "interval": i32, "disk": i32, "offset": u64, "length": u64,
 /// "structure": i32, "home": i32, "home_offset": i64, "cause": i32, "atime_alone": u8, "inode": i64, "tree": u64, "path": i32, "transaction": i64, "copy": u8}`. What there
 /// is none of is -1.
-#[pyclass(module = "fscost._native")]
+#[pyclass(frozen, module = "fscost._native")]
 pub struct Explanation {
     table: Table,
-    next: usize,
 }
 
 impl Explanation {
     pub fn new(source: &recording::Recording) -> recording::Result<Self> {
         Ok(Self {
             table: Table::new(source)?,
-            next: 0,
         })
     }
 }
 
 #[pymethods]
 impl Explanation {
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let rows = self.table.explained.rows.get(self.next..).unwrap_or(&[]);
-        let rows = &rows[..rows.len().min(BATCH_ROWS)];
-        if rows.is_empty() {
-            return Ok(None);
+    fn __iter__(slf: Bound<'_, Self>) -> Batches {
+        Batches {
+            rows: slf.get().table.explained.rows.iter(),
+            explanation: slf.unbind(),
         }
-        let batch = PyDict::new(py);
-        for (name, bytes) in columns(&self.table, rows) {
-            batch.set_item(name, PyBytes::new(py, &bytes))?;
-        }
-        self.next += rows.len();
-        Ok(Some(batch))
     }
 
     /// What the numbers in the columns `structure` and `home`, `cause`, `interval` and `path` stand for: `{"structures", "journal_structures" (those
@@ -57,7 +44,7 @@ impl Explanation {
         let names = PyDict::new(py);
         let structures = || Structure::ALL.iter().copied();
         let journal = structures().filter(|s| s.is_journal());
-        let causes = self.table.cause_sets.iter();
+        let causes = self.table.explained.rows.cause_sets().iter();
         names.set_item(
             "structures",
             structures().map(Structure::name).collect::<Vec<_>>(),
@@ -71,13 +58,49 @@ impl Explanation {
             causes.map(ToString::to_string).collect::<Vec<_>>(),
         )?;
         names.set_item("intervals", self.table.timeline.names())?;
-        names.set_item("paths", self.table.explained.paths.texts())?;
+        names.set_item(
+            "paths",
+            self.table.explained.paths.texts().collect::<Vec<_>>(),
+        )?;
         Ok(names)
     }
 
     /// For each disk, the family of its file system: `ext`, `xfs`, `btrfs`, or None.
     fn families(&self) -> Vec<Option<&'static str>> {
         self.table.explained.families.clone()
+    }
+}
+
+/// An iterator of column batches.
+#[pyclass(module = "fscost._native")]
+pub struct Batches {
+    explanation: Py<Explanation>,
+    rows: RowIter,
+}
+
+#[pymethods]
+impl Batches {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let table = &self.explanation.get().table;
+        let rows = self.rows.by_ref().take(BATCH_ROWS);
+        let columns = py
+            .detach(|| {
+                let rows: Vec<_> = rows.collect::<recording::Result<_>>()?;
+                Ok((!rows.is_empty()).then(|| columns(table, &rows)))
+            })
+            .map_err(crate::error)?;
+        let Some(columns) = columns else {
+            return Ok(None);
+        };
+        let batch = PyDict::new(py);
+        for (name, bytes) in columns {
+            batch.set_item(name, PyBytes::new(py, &bytes))?;
+        }
+        Ok(Some(batch))
     }
 }
 

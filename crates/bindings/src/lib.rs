@@ -2,7 +2,7 @@
 
 mod explanation;
 
-use explanation::Explanation;
+use explanation::{Batches, Explanation};
 use fscost_recording::{self as recording, Op};
 use pyo3::{
     create_exception,
@@ -23,7 +23,7 @@ create_exception!(
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{Explanation, Recording, RecordingError, Requests, import_dm_log_writes};
+    use super::{Batches, Explanation, Recording, RecordingError, Requests, import_dm_log_writes};
     use pyo3::prelude::*;
 
     #[pymodule_init]

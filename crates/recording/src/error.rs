@@ -45,7 +45,8 @@ impl Error {
         Self::new(ErrorKind::Corrupt, format!("at byte {at_byte}: {what}"))
     }
 
-    pub(crate) fn io(doing: &str, path: &Path, source: io::Error) -> Self {
+    /// A failure of the operating system while `doing` something to `path`.
+    pub fn io(doing: &str, path: &Path, source: io::Error) -> Self {
         let full = matches!(
             source.kind(),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge

@@ -89,6 +89,16 @@ impl Causes {
         self.has(Cause::Atime) && self.and(log) == Causes::one(Cause::Atime).and(log)
     }
 
+    /// As they are kept in a file.
+    pub(super) const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// What [`bits`](Self::bits) gave.
+    pub(super) const fn from_bits(bits: u16) -> Causes {
+        Causes(bits)
+    }
+
     /// Each of them.
     pub fn iter(self) -> impl Iterator<Item = Cause> {
         Cause::ALL.iter().copied().filter(move |&c| self.has(c))

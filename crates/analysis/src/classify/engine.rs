@@ -1,7 +1,9 @@
 //! Reads the recording and asks the family of each file system.
 
-use crate::classify::{Cause, Causes, Disks, NO_INODE, Row, Rows, Structure, btrfs, ext, xfs};
-use fscost_recording::{Op, Recording, Result};
+use crate::classify::{
+    Cause, Causes, Disks, NO_INODE, Paths, Row, Rows, SortedRows, Structure, btrfs, ext, xfs,
+};
+use fscost_recording::{Frame, Op, Recording, Result};
 
 /// One write as a family sees it.
 #[derive(Debug, Clone, Copy)]
@@ -45,20 +47,35 @@ pub trait Family {
 }
 
 /// What a recording's bytes were.
-pub struct Explained {
+#[derive(Debug)]
+pub struct Explained<R = Vec<Row>> {
     /// In the order of events, then of offsets.
-    pub rows: Vec<Row>,
+    pub rows: R,
     /// The paths that rows name.
-    pub paths: crate::classify::Paths,
+    pub paths: Paths,
     /// For each disk, the family that follows it.
     pub families: Vec<Option<&'static str>>,
 }
 
-/// Explain every written byte of a recording.
+/// Explain every written byte of a recording, all rows in memory: for tests, and what looks at a small recording.
+pub fn explain(recording: &Recording) -> Result<Explained> {
+    let explained = explain_streamed(recording, |_| Ok(()))?;
+    Ok(Explained {
+        rows: explained.rows.iter().collect::<Result<_>>()?,
+        paths: explained.paths,
+        families: explained.families,
+    })
+}
+
+/// Explain every written byte of a recording of any size: memory is bounded, rows are read from a temporary file. `visit` gets every frame, in
+/// order: what else is to be learnt needs no second walk.
 ///
 /// Which file system a disk holds is found in the content itself: before mkfs writes its superblock, writes are kept and looked at again once it
 /// is known.
-pub fn explain(recording: &Recording) -> Result<Explained> {
+pub fn explain_streamed(
+    recording: &Recording,
+    mut visit: impl FnMut(&Frame) -> Result<()>,
+) -> Result<Explained<SortedRows>> {
     let mut engine = Engine {
         disks: Disks::new(recording)?,
         families: Vec::new(),
@@ -76,6 +93,8 @@ pub fn explain(recording: &Recording) -> Result<Explained> {
             engine.disks.apply(frame_number as u32, event);
             event_number += 1;
         }
+        engine.rows.check()?;
+        visit(frame)?;
         Ok(true)
     })?;
     engine.finish()
@@ -145,14 +164,14 @@ impl Engine<'_> {
         }
     }
 
-    fn finish(mut self) -> Result<Explained> {
+    fn finish(mut self) -> Result<Explained<SortedRows>> {
         for family in &mut self.families {
             family.finish(&mut self.disks, &mut self.rows)?;
         }
         let families = (0..self.disks.count())
             .map(|d| self.families.iter().find(|f| f.owns(d)).map(|f| f.name()))
             .collect();
-        let (rows, paths) = self.rows.into_parts();
+        let (rows, paths) = self.rows.into_sorted()?;
         Ok(Explained {
             rows,
             paths,

@@ -14,13 +14,15 @@ mod engine;
 pub mod ext;
 mod paths;
 mod row;
+mod rows;
 mod structure;
 mod waiting;
 pub mod xfs;
 
 pub use cause::{Cause, Causes};
 pub use disks::Disks;
-pub use engine::{Explained, Family, Write, explain};
+pub use engine::{Explained, Family, Write, explain, explain_streamed};
 pub use paths::{PathId, Paths};
-pub use row::{NO_INODE, Row, Rows};
+pub use row::{NO_INODE, Row};
+pub use rows::{RowIter, Rows, SortedRows};
 pub use structure::Structure;

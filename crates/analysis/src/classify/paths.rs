@@ -1,12 +1,16 @@
 //! Paths, each stored once.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 /// A path in [`Paths`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(u32);
 
 impl PathId {
+    pub(super) fn from_index(index: u32) -> PathId {
+        PathId(index)
+    }
+
     /// Its place among [`Paths::texts`].
     pub fn index(self) -> u32 {
         self.0
@@ -16,8 +20,8 @@ impl PathId {
 /// All paths that rows name. Names are bytes on disk; here, text in which bytes that are not UTF-8 are replaced.
 #[derive(Debug, Default)]
 pub struct Paths {
-    ids: HashMap<String, PathId>,
-    texts: Vec<String>,
+    ids: HashMap<Arc<str>, PathId>,
+    texts: Vec<Arc<str>>,
 }
 
 impl Paths {
@@ -27,19 +31,20 @@ impl Paths {
             return id;
         }
         let id = PathId(self.texts.len() as u32);
-        self.texts.push(path.to_owned());
-        self.ids.insert(path.to_owned(), id);
+        let text: Arc<str> = path.into();
+        self.texts.push(Arc::clone(&text));
+        self.ids.insert(text, id);
         id
     }
 
     /// The path's text.
     pub fn text(&self, id: PathId) -> &str {
-        self.texts.get(id.0 as usize).map_or("", String::as_str)
+        self.texts.get(id.0 as usize).map_or("", |text| text)
     }
 
     /// All, in the order of their numbers.
-    pub fn texts(&self) -> &[String] {
-        &self.texts
+    pub fn texts(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.texts.iter().map(|text| &**text)
     }
 
     /// How many there are.

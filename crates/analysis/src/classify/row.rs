@@ -1,6 +1,6 @@
 //! One written extent, explained.
 
-use crate::classify::{Causes, PathId, Paths, Structure};
+use crate::classify::{Causes, PathId, Structure};
 
 /// [`Row::inode`] of what belongs to no inode.
 pub const NO_INODE: u64 = 0;
@@ -36,50 +36,21 @@ pub struct Row {
     pub copy: u8,
 }
 
-/// Where a family puts its rows.
-#[derive(Debug, Default)]
-pub struct Rows {
-    rows: Vec<Row>,
-    /// The paths that rows name.
-    pub paths: Paths,
-}
-
-impl Rows {
-    /// Add a row; its number, to change it by while it is known to be unfinished.
-    pub fn push(&mut self, row: Row) -> usize {
-        self.rows.push(row);
-        self.rows.len() - 1
-    }
-
-    /// A row that was pushed: families complete rows when they learn who owns a block.
-    pub fn get_mut(&mut self, number: usize) -> Option<&mut Row> {
-        self.rows.get_mut(number)
-    }
-
-    /// All rows so far.
-    pub fn as_slice(&self) -> &[Row] {
-        &self.rows
-    }
-
-    /// The rows in the order of events and offsets, neighbours of one write with the same explanation merged.
-    pub(super) fn into_parts(self) -> (Vec<Row>, Paths) {
-        let Rows { mut rows, paths } = self;
-        rows.sort_by_key(|r| (r.event, r.offset));
-        rows.dedup_by(|row, before| {
-            let follows = Row {
-                offset: before.offset.saturating_add(before.length),
-                length: row.length,
-                home_offset: before
-                    .home_offset
-                    .map(|home| home.saturating_add(before.length)),
-                ..*before
-            };
-            let same = *row == follows;
-            if same {
-                before.length = before.length.saturating_add(row.length);
-            }
-            same
-        });
-        (rows, paths)
+impl Row {
+    /// Take `next` into this row, if it is the same write going on with the same explanation.
+    pub(super) fn absorb(&mut self, next: &Row) -> bool {
+        let follows = Row {
+            offset: self.offset.saturating_add(self.length),
+            length: next.length,
+            home_offset: self
+                .home_offset
+                .map(|home| home.saturating_add(self.length)),
+            ..*self
+        };
+        let same = *next == follows;
+        if same {
+            self.length = self.length.saturating_add(next.length);
+        }
+        same
     }
 }

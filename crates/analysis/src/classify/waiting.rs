@@ -173,7 +173,7 @@ mod tests {
     }
 
     fn found(rows: &Rows) -> Vec<(u64, u64, u64)> {
-        let rows = rows.as_slice().iter();
+        let rows = rows.to_vec().into_iter();
         let mut found: Vec<_> = rows.map(|r| (r.offset, r.length, r.inode)).collect();
         found.sort_unstable();
         found
@@ -227,7 +227,7 @@ mod tests {
                 let open = |at: u64| bytes.contains(&(at, 0));
                 prop_assert_eq!(waiting.touches(offset, length), (offset..offset + length).any(open));
             }
-            let mut of_rows: Vec<_> = rows.as_slice().iter().flat_map(|r| (r.offset..r.offset + r.length).map(|at| (at, r.inode))).collect();
+            let mut of_rows: Vec<_> = rows.to_vec().iter().flat_map(|r| (r.offset..r.offset + r.length).map(|at| (at, r.inode))).collect();
             bytes.sort_unstable();
             of_rows.sort_unstable();
             prop_assert_eq!(bytes, of_rows);

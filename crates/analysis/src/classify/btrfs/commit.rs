@@ -285,8 +285,8 @@ impl Follower {
     }
 
     /// Which copy a row is: its chunk may not have been known when it was written.
-    fn copy_of(&self, row: usize, rows: &Rows) -> Option<u8> {
-        let row = rows.as_slice().get(row)?;
+    fn copy_of(&self, row: usize, rows: &mut Rows) -> Option<u8> {
+        let row = rows.get_mut(row)?;
         Some(self.volume.place(row.disk, row.offset)?.copy)
     }
 

@@ -93,7 +93,7 @@ mod tests {
             pending.push(row(4096, 4096), &mut rows);
         }
         pending.claim(0, 4096, 4096, &mut rows, |row| row.inode = 7);
-        assert!(rows.as_slice().iter().all(|r| r.inode == 7));
+        assert!(rows.to_vec().iter().all(|r| r.inode == 7));
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
         pending.grow_old(2);
         pending.push(row(4096, 4096), &mut rows);
         pending.claim(0, 0, 8192, &mut rows, |row| row.inode = 7);
-        let rows = rows.as_slice().iter();
+        let rows = rows.to_vec().into_iter();
         let mut found: Vec<_> = rows.map(|r| (r.offset, r.length, r.inode)).collect();
         found.sort();
         assert_eq!(

@@ -214,7 +214,7 @@ mod tests {
 
     fn found(rows: &Rows) -> Vec<(u64, u64, u64)> {
         let of = |r: &crate::classify::Row| (r.offset >> 10, r.length >> 10, r.inode);
-        let mut found: Vec<_> = rows.as_slice().iter().map(of).collect();
+        let mut found: Vec<_> = rows.to_vec().iter().map(of).collect();
         found.sort_unstable();
         found
     }

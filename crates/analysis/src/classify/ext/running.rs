@@ -194,7 +194,7 @@ impl Running {
 
     /// Why a transaction's own blocks were written is known once its copies are.
     fn keep_own(&mut self, number: usize, rows: &mut Rows) {
-        let row = rows.as_slice().get(number);
+        let row = rows.get_mut(number);
         if let Some(row) =
             row.filter(|r| r.structure != Structure::JournalCopy && r.structure.is_journal())
             && let Some(sequence) = row.transaction

@@ -189,7 +189,7 @@ mod tests {
         owners.forget(50, 10, &mut rows);
         assert_eq!(owners.claim(0, 100, owner(1), &mut rows).len(), 2);
         let mut found: Vec<_> = rows
-            .as_slice()
+            .to_vec()
             .iter()
             .map(|r| (r.offset, r.length, r.inode))
             .collect();

@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(places, [LOG.offset + 14 * BASIC_BLOCK, LOG.offset]);
         assert_eq!(records.next(false).map(|r| words(&r)), Some(vec![6, 6, 6]));
         assert_eq!(
-            rows.as_slice().iter().map(|r| r.length).sum::<u64>(),
+            rows.to_vec().iter().map(|r| r.length).sum::<u64>(),
             8 * BASIC_BLOCK
         );
     }
@@ -350,6 +350,6 @@ mod tests {
         let (mut records, mut rows) = (Records::new(LOG, [1; 16]), Rows::default());
         write(&mut records, &mut rows, 0, &record(0, 9, 1));
         assert!(records.next(true).is_none());
-        assert_eq!(rows.as_slice().len(), 1);
+        assert_eq!(rows.to_vec().len(), 1);
     }
 }
