@@ -3,7 +3,7 @@
 use crate::store::Store;
 use fscost_recording::{Error, ErrorKind, Mark, Summary, Totals};
 use rustix::{
-    fd::{AsFd, OwnedFd},
+    fd::{BorrowedFd, OwnedFd},
     io::Errno,
     net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags},
 };
@@ -73,14 +73,16 @@ impl Control {
         &self.socket
     }
 
-    /// Say that the disks are served, and hand over the mount to open them from.
-    pub fn ready(&self, store: &Store, mount: impl AsFd) -> Result<(), Errno> {
+    /// Say that the disks are served, and hand over the mount to open them from, if there is one.
+    pub fn ready(&self, store: &Store, mount: Option<BorrowedFd<'_>>) -> Result<(), Errno> {
         let disks = store.disks().iter().map(|d| d.name.as_str()).collect();
         let message = encode(&Answer::Ready { disks });
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        let descriptors = [mount.as_fd()];
-        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let descriptors: Vec<_> = mount.into_iter().collect();
+        if !descriptors.is_empty() {
+            ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        }
         rustix::net::sendmsg(
             &self.socket,
             &[IoSlice::new(&message)],

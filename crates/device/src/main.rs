@@ -2,6 +2,7 @@
 
 mod control;
 mod fuse;
+mod nbd;
 mod server;
 mod store;
 
@@ -22,7 +23,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve disks over FUSE until told to finish.
+    /// Serve disks until told to finish: over FUSE, or over NBD.
     Serve(Serve),
 }
 
@@ -34,6 +35,9 @@ struct Serve {
     /// NAME=BYTES[,logical=512][,physical=4096]; once for each disk.
     #[arg(long = "disk", required = true, value_parser = parse_disk)]
     disks: Vec<DiskInfo>,
+    /// Serve over NBD, each disk as an export of its name: the path of a Unix socket that does not exist, or @NAME for an abstract one.
+    #[arg(long, value_name = "ADDRESS")]
+    nbd: Option<nbd::Address>,
     /// The control channel: an open SOCK_SEQPACKET socket.
     #[arg(long)]
     control_fd: RawFd,
@@ -104,12 +108,16 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     };
     let clock = store::Clock::start();
     let writer = Writer::create(&arguments.recording, &header)?;
-    let mount = fuse::Mount::new()?;
-    Ok(server::serve(
-        store::Store::new(writer, clock),
-        mount,
-        control::Control::new(socket),
-    )?)
+    let store = store::Store::new(writer, clock);
+    let control = control::Control::new(socket);
+    Ok(match arguments.nbd {
+        Some(address) => {
+            let served = nbd::serve(store, &address.listen()?, control);
+            address.leave();
+            served?
+        }
+        None => server::serve(store, fuse::Mount::new()?, control)?,
+    })
 }
 
 /// The kernel kills us when our parent dies, so that no disk outlives its cell.

@@ -7,11 +7,12 @@ use crate::{
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    fd::AsFd as _,
     io::Errno,
 };
 
 /// How long nothing must happen until what is unstored is sent on its way.
-const IDLE: Timespec = Timespec {
+pub const IDLE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
@@ -28,7 +29,7 @@ pub enum Outcome {
 /// Serve until the end.
 pub fn serve(mut store: Store, mount: Mount, mut control: Control) -> Result<Outcome, Errno> {
     let mut session = Session::new(mount.connection);
-    control.ready(&store, &mount.root)?;
+    control.ready(&store, Some(mount.root.as_fd()))?;
     // Files opened through it keep the mount alive; this descriptor alone must not.
     drop(mount.root);
     let mut fuse_open = true;

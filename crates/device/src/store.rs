@@ -45,6 +45,8 @@ pub struct Request {
     pub offset: u64,
     /// Bytes.
     pub length: u64,
+    /// Forced unit access.
+    pub fua: bool,
 }
 
 impl Store {
@@ -111,7 +113,7 @@ impl Store {
             content_offset: 0,
             disk: request.disk,
             op: request.op,
-            fua: false,
+            fua: request.fua,
         })
     }
 

@@ -112,6 +112,7 @@ impl Session {
                 op,
                 offset,
                 length,
+                fua: false,
             })
             .ok_or(Errno::ISDIR)
         };

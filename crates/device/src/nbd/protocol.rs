@@ -1,0 +1,192 @@
+//! Numbers of the protocol, and its structures as they are on the wire: big-endian, without gaps.
+
+use zerocopy::{
+    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned,
+    big_endian::{U16, U32, U64},
+};
+
+/// `NBDMAGIC`, the server's first word.
+pub const SERVER_MAGIC: u64 = u64::from_be_bytes(*b"NBDMAGIC");
+/// `IHAVEOPT`, the server's second word and the beginning of each option.
+pub const OPTION_MAGIC: u64 = u64::from_be_bytes(*b"IHAVEOPT");
+/// Begins each reply to an option.
+pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+/// Begins each request.
+pub const REQUEST_MAGIC: u32 = 0x2560_9513;
+/// Begins a simple reply.
+pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
+/// Begins a chunk of a structured reply.
+pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
+
+/// Handshake flags of server and client.
+pub mod handshake_flag {
+    pub const FIXED_NEWSTYLE: u16 = 1;
+    pub const NO_ZEROES: u16 = 2;
+}
+
+/// Options.
+pub mod option {
+    pub const EXPORT_NAME: u32 = 1;
+    pub const ABORT: u32 = 2;
+    pub const LIST: u32 = 3;
+    pub const INFO: u32 = 6;
+    pub const GO: u32 = 7;
+    pub const STRUCTURED_REPLY: u32 = 8;
+}
+
+/// Replies to options.
+pub mod reply {
+    pub const ACK: u32 = 1;
+    pub const SERVER: u32 = 2;
+    pub const INFO: u32 = 3;
+    const ERROR: u32 = 1 << 31;
+    pub const UNSUPPORTED: u32 = ERROR | 1;
+    pub const INVALID: u32 = ERROR | 3;
+    pub const UNKNOWN: u32 = ERROR | 6;
+    pub const TOO_BIG: u32 = ERROR | 9;
+}
+
+/// What [`reply::INFO`] tells.
+pub mod info {
+    pub const EXPORT: u16 = 0;
+    pub const BLOCK_SIZE: u16 = 3;
+}
+
+/// What an export can do.
+pub mod export_flag {
+    pub const HAS_FLAGS: u16 = 1;
+    pub const SEND_FLUSH: u16 = 1 << 2;
+    pub const SEND_FUA: u16 = 1 << 3;
+    pub const SEND_TRIM: u16 = 1 << 5;
+    pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
+    pub const SEND_DF: u16 = 1 << 7;
+    pub const CAN_MULTI_CONN: u16 = 1 << 8;
+    pub const SEND_FAST_ZERO: u16 = 1 << 11;
+}
+
+/// A write-back cache; flushes cover what completed on any connection; zeroing is never slower than writing.
+pub const EXPORT_FLAGS: u16 = export_flag::HAS_FLAGS
+    | export_flag::SEND_FLUSH
+    | export_flag::SEND_FUA
+    | export_flag::SEND_TRIM
+    | export_flag::SEND_WRITE_ZEROES
+    | export_flag::SEND_DF
+    | export_flag::CAN_MULTI_CONN
+    | export_flag::SEND_FAST_ZERO;
+
+/// Commands.
+pub mod command {
+    pub const READ: u16 = 0;
+    pub const WRITE: u16 = 1;
+    pub const DISCONNECT: u16 = 2;
+    pub const FLUSH: u16 = 3;
+    pub const TRIM: u16 = 4;
+    pub const WRITE_ZEROES: u16 = 6;
+}
+
+/// Flags of commands.
+pub mod command_flag {
+    pub const FUA: u16 = 1;
+}
+
+/// Chunks of structured replies.
+pub mod chunk {
+    pub const DONE: u16 = 1;
+    pub const OFFSET_DATA: u16 = 1;
+    pub const ERROR: u16 = 1 << 15 | 1;
+}
+
+/// Errors: the protocol's own numbers, the same as Linux's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Error {
+    Io = 5,
+    Invalid = 22,
+    NoSpace = 28,
+    Shutdown = 108,
+}
+
+/// The head of an option.
+#[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct OptionHeader {
+    pub magic: U64,
+    pub option: U32,
+    pub length: U32,
+}
+
+/// The head of a reply to an option.
+#[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct OptionReply {
+    pub magic: U64,
+    pub option: U32,
+    pub reply: U32,
+    pub length: U32,
+}
+
+/// Information about an export.
+#[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct ExportInfo {
+    pub kind: U16,
+    pub size_bytes: U64,
+    pub flags: U16,
+}
+
+/// Information about its blocks.
+#[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct BlockSizeInfo {
+    pub kind: U16,
+    pub minimum: U32,
+    pub preferred: U32,
+    pub maximum: U32,
+}
+
+/// A request.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Request {
+    pub magic: U32,
+    pub flags: U16,
+    pub command: U16,
+    pub cookie: U64,
+    pub offset: U64,
+    pub length: U32,
+}
+
+/// A simple reply.
+#[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct SimpleReply {
+    pub magic: U32,
+    pub error: U32,
+    pub cookie: U64,
+}
+
+/// The head of a chunk.
+#[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct ChunkHeader {
+    pub magic: U32,
+    pub flags: U16,
+    pub kind: U16,
+    pub cookie: U64,
+    pub length: U32,
+}
+
+/// The head of a chunk's content that is data.
+#[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct OffsetData {
+    pub offset: U64,
+}
+
+/// A chunk's content that is an error without words.
+#[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct ChunkError {
+    pub error: U32,
+    pub message_length: U16,
+}

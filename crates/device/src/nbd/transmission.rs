@@ -1,0 +1,203 @@
+//! Requests of one client, one at a time, to the store.
+
+use super::{
+    handshake::Agreed,
+    protocol::{
+        self as p, ChunkError, ChunkHeader, Error, OffsetData, Request, SimpleReply, chunk,
+        command, command_flag,
+    },
+    server::Shared,
+};
+use crate::store::{self, Store};
+use fscost_recording::{DiskInfo, ErrorKind, MAX_REQUEST_BYTES, Op};
+use std::io::{self, IoSlice, Read, Write};
+use zerocopy::{FromZeros, IntoBytes};
+
+/// The protocol's default limit for a client that was told no other.
+const LONGEST_REQUEST_BYTES: usize = 32 << 20;
+
+/// Serve until the client leaves.
+pub fn serve(
+    stream: &mut (impl Read + Write),
+    agreed: Agreed,
+    disk: &DiskInfo,
+    shared: &Shared,
+) -> io::Result<()> {
+    let mut buffer = Vec::new();
+    loop {
+        let mut request = Request::new_zeroed();
+        match stream.read_exact(request.as_mut_bytes()) {
+            // Most clients hang up without a word.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            other => other?,
+        }
+        if request.magic != p::REQUEST_MAGIC {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a request does not begin with the protocol's magic number",
+            ));
+        }
+        if request.command == command::DISCONNECT {
+            return Ok(());
+        }
+        let length = request.length.get() as usize;
+        let has_content = matches!(request.command.get(), command::READ | command::WRITE);
+        if has_content && length > LONGEST_REQUEST_BYTES {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("a request of {length} bytes: the protocol allows 32 MiB"),
+            ));
+        }
+        if has_content {
+            buffer.resize(length, 0);
+        }
+        if request.command == command::WRITE {
+            stream.read_exact(&mut buffer)?;
+        }
+        let result = execute(&request, agreed.disk as u16, disk, shared, &mut buffer);
+        reply(stream, &request, agreed.structured, result, &buffer)?;
+        // Nothing large is kept for a client that once asked for it.
+        buffer.truncate(MAX_REQUEST_BYTES);
+        buffer.shrink_to(MAX_REQUEST_BYTES);
+    }
+}
+
+fn execute(
+    request: &Request,
+    disk_number: u16,
+    disk: &DiskInfo,
+    shared: &Shared,
+    buffer: &mut [u8],
+) -> Result<(), Error> {
+    let offset = request.offset.get();
+    let length = u64::from(request.length.get());
+    let op = match request.command.get() {
+        command::READ => Op::Read,
+        command::WRITE => Op::Write,
+        command::FLUSH => Op::Flush,
+        command::TRIM => Op::Discard,
+        command::WRITE_ZEROES => Op::WriteZeroes,
+        _ => return Err(Error::Invalid),
+    };
+    if op != Op::Flush {
+        check(op, offset, length, disk)?;
+    }
+    let fua = request.flags.get() & command_flag::FUA != 0 && op != Op::Read;
+    shared.with_store(|store| {
+        let submit_ns = store.clock().now_ns();
+        let part = |offset, length| store::Request {
+            submit_ns,
+            disk: disk_number,
+            op,
+            offset,
+            length,
+            fua,
+        };
+        match op {
+            Op::Flush => store.request(part(0, 0)),
+            Op::Read | Op::Write => in_parts(store, op, offset, buffer, part),
+            _ => store.request(part(offset, length)),
+        }
+        .map_err(|error| match error.kind {
+            ErrorKind::Invalid => Error::Invalid,
+            _ => Error::Io,
+        })
+    })
+}
+
+/// A recorded request has a limit that a client's has not.
+fn in_parts(
+    store: &mut Store,
+    op: Op,
+    mut offset: u64,
+    buffer: &mut [u8],
+    part: impl Fn(u64, u64) -> store::Request,
+) -> fscost_recording::Result<()> {
+    for piece in buffer.chunks_mut(MAX_REQUEST_BYTES) {
+        let request = part(offset, piece.len() as u64);
+        if op == Op::Read {
+            store.read(request, piece)?;
+        } else {
+            store.space()[..piece.len()].copy_from_slice(piece);
+            store.request(request)?;
+        }
+        offset += piece.len() as u64;
+    }
+    Ok(())
+}
+
+fn check(op: Op, offset: u64, length: u64, disk: &DiskInfo) -> Result<(), Error> {
+    let block = u64::from(disk.logical_block_bytes);
+    if length == 0 || !offset.is_multiple_of(block) || !length.is_multiple_of(block) {
+        return Err(Error::Invalid);
+    }
+    let fits = offset
+        .checked_add(length)
+        .is_some_and(|end| end <= disk.size_bytes);
+    match op {
+        _ if fits => Ok(()),
+        Op::Write | Op::WriteZeroes => Err(Error::NoSpace),
+        _ => Err(Error::Invalid),
+    }
+}
+
+fn reply(
+    stream: &mut impl Write,
+    request: &Request,
+    structured: bool,
+    result: Result<(), Error>,
+    content: &[u8],
+) -> io::Result<()> {
+    let is_read = request.command == command::READ;
+    // Only reads must be answered in chunks; anything else may have a simple reply all the same.
+    if !(structured && is_read) {
+        let header = SimpleReply {
+            magic: p::SIMPLE_REPLY_MAGIC.into(),
+            error: result.map_or_else(|error| error as u32, |()| 0).into(),
+            cookie: request.cookie,
+        };
+        let content = if is_read && result.is_ok() {
+            content
+        } else {
+            &[]
+        };
+        return write_all(stream, header.as_bytes(), content);
+    }
+    let header = |kind: u16, length: usize| ChunkHeader {
+        magic: p::STRUCTURED_REPLY_MAGIC.into(),
+        flags: chunk::DONE.into(),
+        kind: kind.into(),
+        cookie: request.cookie,
+        length: (length as u32).into(),
+    };
+    match result {
+        Ok(()) => {
+            let begin = OffsetData {
+                offset: request.offset,
+            };
+            let length = size_of::<OffsetData>() + content.len();
+            let mut head = header(chunk::OFFSET_DATA, length).as_bytes().to_vec();
+            head.extend_from_slice(begin.as_bytes());
+            write_all(stream, &head, content)
+        }
+        Err(error) => {
+            let body = ChunkError {
+                error: (error as u32).into(),
+                message_length: 0.into(),
+            };
+            let head = header(chunk::ERROR, size_of::<ChunkError>());
+            write_all(stream, head.as_bytes(), body.as_bytes())
+        }
+    }
+}
+
+/// Both in one call where the socket takes both: a small reply is then one message.
+fn write_all(stream: &mut impl Write, head: &[u8], content: &[u8]) -> io::Result<()> {
+    let written = stream.write_vectored(&[IoSlice::new(head), IoSlice::new(content)])?;
+    if written < head.len() {
+        stream.write_all(&head[written..])?;
+        stream.write_all(content)
+    } else {
+        stream.write_all(&content[written - head.len()..])
+    }
+}
