@@ -1,5 +1,6 @@
 # The one door. `make` alone prints what there is. Everything can be run twice; the second time is fast and needs no network.
-# Variables: ARGS (arguments of demo and bench), PYTEST (arguments of pytest in test), PYTHON (the interpreter for .venv).
+# Variables: ARGS (arguments of demo and bench), PYTEST (arguments of pytest in test), PYTHON (the interpreter for .venv), SECONDS and TARGETS
+# (of fuzz: how long each, and which).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -11,6 +12,8 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= python3
 ARGS ?=
 PYTEST ?=
+SECONDS ?= 600
+TARGETS ?=
 
 # rustup installs here and the shell that called make may not know it yet; mkfs is in sbin, which not every PATH has.
 export CARGO_HOME ?= $(HOME)/.cargo
@@ -46,7 +49,12 @@ demo: setup ## Compare ext4, ext4 noatime, ext4 without journal, xfs and btrfs o
 .PHONY: test
 test: setup ## Run all tests, Rust's and then Python's (as root: without it those that mount are skipped)
 	cargo test --workspace --exclude fscost-bindings --locked
+	fuzz/run 3
 	$(BIN)/python -m pytest $(PYTEST)
+
+.PHONY: fuzz
+fuzz: system ## Explain damaged recordings until one breaks what must hold: SECONDS=600 for each of TARGETS="ext xfs btrfs recording dm_log_writes"
+	@fuzz/run $(SECONDS) $(TARGETS)
 
 .PHONY: check check-rust check-python check-repository
 check: check-rust check-python check-repository ## Formats, lints, types, walls between the rooms, lock files; with -k all that is wrong, not the first
@@ -54,7 +62,10 @@ check: check-rust check-python check-repository ## Formats, lints, types, walls 
 check-rust: system
 	cargo fmt --version >/dev/null && cargo clippy --version >/dev/null || rustup component add rustfmt clippy
 	cargo fmt --all -- --check
+	cargo fmt --manifest-path fuzz/Cargo.toml -- --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo fetch --quiet --locked --manifest-path fuzz/Cargo.toml
+	cargo clippy --manifest-path fuzz/Cargo.toml --no-default-features --all-targets --locked --target-dir $(TARGET) -- -D warnings
 
 check-python: .venv/.packages $(NATIVE)
 	$(BIN)/ruff format --check --quiet .
@@ -74,12 +85,14 @@ bench: setup ## Measure the recorder's overhead beside a plain loop device (need
 .PHONY: fmt
 fmt: setup ## Format the Rust and Python code and mend what the linter can mend safely
 	cargo fmt --all
+	cargo fmt --manifest-path fuzz/Cargo.toml
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
 .PHONY: lock
 lock: .venv/.packages ## Bring both lock files up to the declared dependencies (UPGRADE=1: to the newest versions)
 	cargo $(if $(UPGRADE),update,metadata --format-version 1 >/dev/null)
+	cargo $(if $(UPGRADE),update,metadata --format-version 1 >/dev/null) --manifest-path fuzz/Cargo.toml
 	$(BIN)/uv --quiet pip compile pyproject.toml --extra dev --universal --generate-hashes $(if $(UPGRADE),--upgrade) \
 	  --custom-compile-command 'make lock' --output-file requirements.lock
 

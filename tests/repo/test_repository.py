@@ -57,8 +57,9 @@ def test_every_python_pin_has_hashes() -> None:
     assert [name for name, versions in pins.items() for _, block in versions if "--hash=sha256:" not in block] == []
 
 
-def test_the_rust_lock_is_up_to_date(with_cargo: dict[str, str]) -> None:
-    command = ["cargo", "metadata", "--format-version", "1", "--locked", "--offline"]
+@pytest.mark.parametrize("manifest", ["Cargo.toml", "fuzz/Cargo.toml"])
+def test_the_rust_lock_is_up_to_date(manifest: str, with_cargo: dict[str, str]) -> None:
+    command = ["cargo", "metadata", "--manifest-path", manifest, "--format-version", "1", "--locked", "--offline"]
     answer = subprocess.run(command, cwd=ROOT, env=with_cargo, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
 
@@ -79,7 +80,7 @@ def test_one_version_and_one_licence() -> None:
 def test_make_alone_names_every_target_that_a_person_may_want() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     help_text = subprocess.run(["make", "-C", ROOT], check=True, capture_output=True, text=True, env=environment).stdout
-    for target in ("setup", "demo", "test", "check", "bench", "fmt", "lock", "clean"):
+    for target in ("setup", "demo", "test", "check", "fuzz", "bench", "fmt", "lock", "clean"):
         assert re.search(rf"^ +make {target} +\S", help_text, re.MULTILINE), f"{target} has no line of help"
 
 

@@ -36,18 +36,22 @@ mkdir f; for i in $(seq 30); do echo $i > f/$i; done"""
 REMOVE = "cat f/* d/* > /dev/null; rm -r d f"
 
 
-def main() -> None:
+def make(spelled: str, disk_bytes: int, out: Path) -> None:
+    """Record the steps on this profile, packed."""
     steps = (Step("make", MAKE), Step("change", CHANGE, settle="remount"), Step("remove", REMOVE, drop_caches=True))
+    with tempfile.TemporaryDirectory() as folder:
+        cell = Cell(profile.resolve(spelled), Workload("mine", steps, disk_bytes=1 << 20), 0, 7, 0)
+        options = LabOptions(cell_dir=Path(folder) / "cell", disk_size_bytes=disk_bytes, keep_recording=True)
+        result = NativeLab(find_binaries()).run(cell, options, lambda name: None)
+        if result.recording is None:
+            raise SystemExit(f"{spelled}: {result.because}")
+        out.unlink(missing_ok=True)
+        Recording(result.recording).pack(out, 19)
+
+
+def main() -> None:
     for name, spelled in PROFILES.items():
-        with tempfile.TemporaryDirectory() as folder:
-            cell = Cell(profile.resolve(spelled), Workload("mine", steps, disk_bytes=1 << 20), 0, 7, 0)
-            options = LabOptions(cell_dir=Path(folder) / "cell", disk_size_bytes=8 << 20, keep_recording=True)
-            result = NativeLab(find_binaries()).run(cell, options, lambda name: None)
-            if result.recording is None:
-                raise SystemExit(f"{name}: {result.because}")
-            out = OUT / f"{name}.fscost"
-            out.unlink(missing_ok=True)
-            Recording(result.recording).pack(out, 19)
+        make(spelled, 8 << 20, OUT / f"{name}.fscost")
 
 
 if __name__ == "__main__":

@@ -149,6 +149,8 @@ impl Engine<'_> {
             formatting,
         };
         match (event.op, family) {
+            // Nothing was written.
+            (Op::Write | Op::WriteZeroes, _) if event.length == 0 => Ok(()),
             (Op::Write | Op::WriteZeroes, Some(family)) => {
                 family.write(&write, &mut self.disks, &mut self.rows)
             }

@@ -1,0 +1,109 @@
+//! What must hold for any input at all: no panic, every written byte covered by exactly one row, bounded memory and (libFuzzer's `-timeout`) time.
+//!
+//! A target is a function of bytes, so that libFuzzer, a test over the corpus and a debugger run the same thing.
+
+mod check;
+mod damage;
+mod repair;
+mod seed;
+
+use arbitrary::{Arbitrary as _, Unstructured};
+use check::{explain_all, open_all};
+use damage::Damage;
+use fscost_recording::{Recording, dm_log_writes};
+use std::path::Path;
+
+/// More than any input of a few hundred KB may take: allocating more aborts. The recorder's own frames are 21 MiB of it.
+const MEMORY_BYTES: usize = 256 << 20;
+
+#[global_allocator]
+static ALLOCATOR: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::System, usize::MAX);
+
+/// What is run on an input; it returns if all that must hold holds.
+pub type Target = fn(&[u8]);
+
+/// Every target by its name.
+pub const TARGETS: [(&str, Target); 5] = [
+    ("ext", ext),
+    ("xfs", xfs),
+    ("btrfs", btrfs),
+    ("recording", recording),
+    ("dm_log_writes", dm_log_writes),
+];
+
+/// Damage to a small recording of ext2, ext3 or ext4.
+pub fn ext(input: &[u8]) {
+    family("ext", input);
+}
+
+/// Damage to a small recording of xfs.
+pub fn xfs(input: &[u8]) {
+    family("xfs", input);
+}
+
+/// Damage to a small recording of btrfs.
+pub fn btrfs(input: &[u8]) {
+    family("btrfs", input);
+}
+
+fn family(name: &str, input: &[u8]) {
+    let Ok(damage) = Damage::arbitrary_take_rest(Unstructured::new(input)) else {
+        return;
+    };
+    if std::env::var_os("FSCOST_FUZZ_PRINT").is_some() {
+        eprintln!("{damage:#?}");
+    }
+    let seeds = seed::of(name);
+    let seed = &seeds[usize::from(damage.seed) % seeds.len()];
+    bounded(|folder| {
+        let path = folder.join("damaged");
+        seed.with(&damage).write(&path);
+        explain_all(&Recording::open(&path).expect("what was just written"));
+    });
+}
+
+/// The input is a recording; then once more with its checksums repaired, so that what they guard is reached.
+pub fn recording(input: &[u8]) {
+    bounded(|folder| {
+        for (name, bytes) in [("as it is", input), ("repaired", &repair::repaired(input))] {
+            let path = folder.join(name);
+            std::fs::write(&path, bytes).expect("space for the input");
+            open_all(&path);
+        }
+    });
+}
+
+/// The input is a log of dm-log-writes. What was imported is explained, and comes back the same from an export.
+pub fn dm_log_writes(input: &[u8]) {
+    bounded(|folder| {
+        let [log, first, exported, second] =
+            ["log", "first", "exported", "second"].map(|name| folder.join(name));
+        std::fs::write(&log, input).expect("space for the input");
+        if dm_log_writes::import(&log, &first).is_err() {
+            return;
+        }
+        let imported = Recording::open(&first).expect("what was just imported");
+        assert!(fscost_recording::verify(&imported).is_ok_and(|report| report.is_whole()));
+        explain_all(&imported);
+        dm_log_writes::export(&imported, 0, &exported).expect("what was imported can be exported");
+        dm_log_writes::import(&exported, &second).expect("what was exported can be imported");
+        let again = Recording::open(&second).expect("what was just imported");
+        check::assert_same_events(&imported, &again);
+    });
+}
+
+/// Run with a folder of its own and little memory.
+fn bounded(run: impl FnOnce(&Path)) {
+    // Many small files a second: in memory where that can be had.
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() {
+        tempfile::tempdir_in(memory)
+    } else {
+        tempfile::tempdir()
+    };
+    let folder = folder.expect("a temporary folder");
+    let limit = ALLOCATOR.allocated().saturating_add(MEMORY_BYTES);
+    ALLOCATOR.set_limit(limit).expect("more than is in use");
+    run(folder.path());
+    ALLOCATOR.set_limit(usize::MAX).expect("no limit");
+}

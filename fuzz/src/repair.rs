@@ -1,0 +1,123 @@
+//! A recording whose checksums are made right again (`docs/recording-format.md`), so that a fuzzer reaches what they guard.
+
+const HEADER_BYTES: usize = 64;
+const DISK_BYTES: usize = 64;
+const FRAME_HEADER_BYTES: usize = 64;
+const PIECE_ENTRY_BYTES: usize = 8;
+const EVENT_BYTES: usize = 40;
+/// As many as a frame may have: the compressor gets no more than a writer would give it.
+const MOST_EVENTS: usize = 4096;
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// The same with right checksums and sequence numbers. Events that stand as they are instead of compressed, where a fuzzer can change them, are
+/// compressed.
+pub fn repaired(input: &[u8]) -> Vec<u8> {
+    let mut out = input.to_vec();
+    let Some(disks) = u16_at(input, 10) else {
+        return out;
+    };
+    let first = HEADER_BYTES + usize::from(disks) * DISK_BYTES;
+    let Some(header) = out.get_mut(..first) else {
+        return out;
+    };
+    seal(header, 60);
+    out.truncate(first);
+    let mut at = first;
+    for sequence in 0.. {
+        let Some((frame, next)) = frame(input, at, sequence) else {
+            break;
+        };
+        out.extend(frame);
+        at = next;
+    }
+    out.extend(&input[at..]);
+    out
+}
+
+/// One frame, and where the next begins.
+fn frame(input: &[u8], at: usize, sequence: u32) -> Option<(Vec<u8>, usize)> {
+    let mut header = input.get(at..)?.get(..FRAME_HEADER_BYTES)?.to_vec();
+    let size = |field| u32_at(&header, field).map(|bytes| bytes as usize);
+    let (count, events_bytes, content_bytes, pieces) = (size(12)?, size(16)?, size(24)?, size(28)?);
+    let table_at = at + FRAME_HEADER_BYTES;
+    let events_at = table_at.checked_add(pieces.checked_mul(PIECE_ENTRY_BYTES)?)?;
+    let content_at = events_at.checked_add(events_bytes)?;
+    let end = content_at.checked_add(content_bytes)?;
+    let mut table = input.get(table_at..events_at)?.to_vec();
+    let mut events = input.get(events_at..content_at)?.to_vec();
+    let mut content = input.get(content_at..end)?;
+    let whole = content;
+    if (1..=MOST_EVENTS).contains(&count)
+        && events.len() == count * EVENT_BYTES
+        && !events.starts_with(&ZSTD_MAGIC)
+    {
+        events = zstd::bulk::compress(&events, 1).ok()?;
+        header[16..20].copy_from_slice(&(events.len() as u32).to_le_bytes());
+    }
+    for entry in table.as_chunks_mut::<PIECE_ENTRY_BYTES>().0 {
+        let stored = (u32_at(entry, 0)? as usize).min(content.len());
+        let (piece, rest) = content.split_at(stored);
+        entry[4..].copy_from_slice(&crc32c::crc32c(piece).to_le_bytes());
+        content = rest;
+    }
+    let index = [table, events].concat();
+    header[8..12].copy_from_slice(&sequence.to_le_bytes());
+    // The last frame has no body and no checksum of one.
+    let checksum = if index.is_empty() {
+        0
+    } else {
+        crc32c::crc32c(&index)
+    };
+    header[48..52].copy_from_slice(&checksum.to_le_bytes());
+    seal(&mut header, 60);
+    Some(([&header, index.as_slice(), whole].concat(), end))
+}
+
+/// CRC-32C of all with the field zero, into the field.
+fn seal(bytes: &mut [u8], field: usize) {
+    bytes[field..field + 4].fill(0);
+    let checksum = crc32c::crc32c(bytes);
+    bytes[field..field + 4].copy_from_slice(&checksum.to_le_bytes());
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..)?.first_chunk().copied()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..)?.first_chunk().copied()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recording with its events unpacked and its checksums wrong is repaired to the recording that it was.
+    #[test]
+    fn what_is_repaired_is_what_it_was() {
+        let whole = std::fs::read(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../crates/analysis/tests/data/ext/ext2.fscost"
+        ));
+        let whole = whole.expect("a seed");
+        let mut damaged = whole.clone();
+        damaged[60] ^= 1;
+        for at in (0..whole.len()).filter(|&at| whole[at..].starts_with(b"FRAM")) {
+            damaged[at + 8] ^= 0xff;
+            damaged[at + 60] ^= 0xff;
+        }
+        assert!(damaged != whole);
+        let again = repaired(&damaged);
+        let first = again.iter().zip(&whole).position(|(a, b)| a != b);
+        assert_eq!((first, again.len()), (None, whole.len()));
+    }
+
+    #[test]
+    fn any_input_is_repaired_in_bounds() {
+        let whole = include_bytes!("../../crates/analysis/tests/data/ext/ext2.fscost");
+        for cut in [0, 9, 12, 63, 64, 127, 128, 150, 191, 192, 4000] {
+            let _ = repaired(&whole[..cut]);
+        }
+        let _ = repaired(&[0xff; 300]);
+    }
+}

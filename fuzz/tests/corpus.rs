@@ -1,0 +1,49 @@
+//! Every input of the corpus through its target, without libFuzzer: what was found once stays mended, on any machine.
+
+use std::path::Path;
+
+fn run(target: &str) {
+    let (_, function) = fscost_fuzz::TARGETS
+        .iter()
+        .find(|(name, _)| *name == target)
+        .expect("a target");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(target);
+    let mut files: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
+        .map(|entry| entry.expect("a folder that can be read").path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 5, "{target}: {} inputs", files.len());
+    for file in &files {
+        // Seen only when it fails, as the last.
+        println!("{}", file.display());
+        function(&std::fs::read(file).expect("an input"));
+    }
+}
+
+#[test]
+fn ext() {
+    run("ext");
+}
+
+#[test]
+fn xfs() {
+    run("xfs");
+}
+
+#[test]
+fn btrfs() {
+    run("btrfs");
+}
+
+#[test]
+fn recording() {
+    run("recording");
+}
+
+#[test]
+fn dm_log_writes() {
+    run("dm_log_writes");
+}
