@@ -47,26 +47,26 @@ def require_native() -> None:
 @contextlib.contextmanager
 def opened(recording: Path) -> Iterator[Any]:
     """The native recording, for those that look into it; its errors become those that a person sees."""
-    with _errors(recording):
+    with errors(recording):
         yield _open(recording)
 
 
 def info(recording: Path) -> dict[str, Any]:
     """Disks, marks and totals of a recording."""
-    with _errors(recording):
+    with errors(recording):
         return dict(_open(recording).info())
 
 
 def intervals(recording: Path) -> list[RecordedInterval]:
     """The marks' intervals, in order, with each disk's totals recomputed from the requests themselves."""
-    with _errors(recording):
+    with errors(recording):
         found = _open(recording).intervals()
         return [RecordedInterval(each["name"], each["begin_ns"], each["end_ns"], each["disks"]) for each in found]
 
 
 def verify(recording: Path) -> dict[str, Any]:
     """Every byte read and checked: `whole`, how it ends, what is damaged, totals of what is readable."""
-    with _errors(recording):
+    with errors(recording):
         return dict(_open(recording).verify())
 
 
@@ -75,7 +75,7 @@ def pack(recording: Path, level: int = 3) -> None:
     packed = recording.with_name(recording.name + ".packing")
     try:
         packed.unlink(missing_ok=True)
-        with _errors(recording):
+        with errors(recording):
             _open(recording).pack(str(packed), level)
         packed.replace(recording)
     finally:
@@ -84,7 +84,7 @@ def pack(recording: Path, level: int = 3) -> None:
 
 def export_image(recording: Path, disk: str, image: Path, at: str | None = None) -> None:
     """The disk as a sparse file, at the end or at `at`: a mark's name, or seconds since the recording began."""
-    with _errors(recording), new_file(image):
+    with errors(recording), new_file(image):
         source = _open(recording)
         marks = [name for _, name, _ in source.marks()]
         at_ns = None
@@ -100,14 +100,14 @@ def export_image(recording: Path, disk: str, image: Path, at: str | None = None)
 
 def export_dm_log_writes(recording: Path, disk: str, log: Path) -> int:
     """One disk's requests as a log of dm-log-writes; returns its number of entries."""
-    with _errors(recording), new_file(log):
+    with errors(recording), new_file(log):
         source = _open(recording)
         return int(source.export_dm_log_writes(_disk_index(source, recording, disk), str(log)))
 
 
 def import_dm_log_writes(log: Path, recording: Path) -> int:
     """A recording of a dm-log-writes log; returns its number of entries."""
-    with _errors(log), new_file(recording):
+    with errors(log), new_file(recording):
         return int(_native().import_dm_log_writes(str(log), str(recording)))
 
 
@@ -183,7 +183,7 @@ def write_requests(recording: Path, table: Path) -> int:
     """Every request of the recording, without its content, as a Parquet table; returns how many. On failure no part of it stays."""
     rows = 0
     try:
-        with _errors(recording), contextlib.ExitStack() as stack:
+        with errors(recording), contextlib.ExitStack() as stack:
             writer: pq.ParquetWriter | None = None
             for batch in _batches(recording):
                 if writer is None:
@@ -234,7 +234,7 @@ def _open(recording: Path) -> Any:
 
 
 @contextlib.contextmanager
-def _errors(recording: Path) -> Iterator[None]:
+def errors(recording: Path) -> Iterator[None]:
     """The native module's own error becomes one that a person sees, naming the file."""
     recording_error = _native().RecordingError
     try:

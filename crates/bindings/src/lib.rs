@@ -124,11 +124,13 @@ impl Recording {
             .collect())
     }
 
-    /// Requests in batches of columns, little-endian: `{"submit_ns": u64 bytes, "complete_ns", "offset", "length", "disk": u16, "op": u8, "fua": u8}`.
+    /// Requests in batches of columns, little-endian: `{"event": u64 bytes (its number, marks counted), "submit_ns": u64, "complete_ns", "offset",
+    /// "length", "disk": u16, "op": u8, "fua": u8}`.
     fn requests(slf: Bound<'_, Self>) -> Requests {
         Requests {
             recording: slf.unbind(),
             next: 0,
+            event: 0,
         }
     }
 
@@ -225,6 +227,7 @@ impl Recording {
 struct Requests {
     recording: Py<Recording>,
     next: usize,
+    event: u64,
 }
 
 /// Events in one batch, at least: large enough for Parquet, small enough for memory.
@@ -239,16 +242,16 @@ impl Requests {
     fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let recording = &self.recording.get().inner;
         let mut columns = Columns::default();
-        let first = self.next;
-        let end = py
-            .detach(|| columns.fill(recording, first))
+        let (first, event) = (self.next, self.event);
+        (self.next, self.event) = py
+            .detach(|| columns.fill(recording, first, event))
             .map_err(error)?;
-        self.next = end;
         if columns.op.is_empty() {
             return Ok(None);
         }
         let batch = PyDict::new(py);
         for (name, bytes) in [
+            ("event", &columns.event),
             ("submit_ns", &columns.submit_ns),
             ("complete_ns", &columns.complete_ns),
             ("offset", &columns.offset),
@@ -265,6 +268,7 @@ impl Requests {
 
 #[derive(Default)]
 struct Columns {
+    event: Vec<u8>,
     submit_ns: Vec<u8>,
     complete_ns: Vec<u8>,
     offset: Vec<u8>,
@@ -275,16 +279,19 @@ struct Columns {
 }
 
 impl Columns {
-    /// Fill from frame `next` on; returns the first frame that was not read.
+    /// Fill from frame `next` on, whose first event has this number; returns the first frame that was not read, and its first event.
     fn fill(
         &mut self,
         recording: &recording::Recording,
         mut next: usize,
-    ) -> recording::Result<usize> {
+        mut first: u64,
+    ) -> recording::Result<(usize, u64)> {
         let mut frame = recording::Frame::default();
         while self.op.len() < BATCH_EVENTS && next < recording.frames().len() {
             recording.read_frame(next, false, &mut frame)?;
-            for event in frame.events.iter().filter(|e| e.op != Op::Mark) {
+            let numbered = (first..).zip(&frame.events);
+            for (number, event) in numbered.filter(|(_, e)| e.op != Op::Mark) {
+                self.event.extend(number.to_le_bytes());
                 self.submit_ns.extend(event.submit_ns.to_le_bytes());
                 self.complete_ns.extend(event.complete_ns.to_le_bytes());
                 self.offset.extend(event.offset.to_le_bytes());
@@ -294,8 +301,9 @@ impl Columns {
                 self.fua.push(u8::from(event.fua));
             }
             next += 1;
+            first += frame.events.len() as u64;
         }
-        Ok(next)
+        Ok((next, first))
     }
 }
 
