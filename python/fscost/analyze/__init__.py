@@ -1,7 +1,26 @@
-"""What each written byte of a recording was, why, and whose: a table, sums of it, and what can be said of it in words."""
+"""What each written byte of a recording was, why, and whose: rows, sums of them, and what can be said of them in words."""
 
 from fscost.analyze.explain import Explanation, explain
 from fscost.analyze.findings import findings
-from fscost.analyze.groups import By, Group, groups, kinds, total_bytes, unknown_bytes
+from fscost.analyze.groups import By, Group, Rest, groups, kinds, largest, total_bytes, unknown_bytes
+from fscost.analyze.journal import Journal, Transaction, journal
+from fscost.analyze.report import Report, report
 
-__all__ = ["By", "Explanation", "Group", "explain", "findings", "groups", "kinds", "total_bytes", "unknown_bytes"]
+__all__ = [
+    "By",
+    "Explanation",
+    "Group",
+    "Journal",
+    "Report",
+    "Rest",
+    "Transaction",
+    "explain",
+    "findings",
+    "groups",
+    "journal",
+    "kinds",
+    "largest",
+    "report",
+    "total_bytes",
+    "unknown_bytes",
+]

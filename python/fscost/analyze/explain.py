@@ -1,14 +1,17 @@
-"""From a recording to a table with one row for each written extent. Thin over the native module, which knows the file systems."""
+"""From a recording to rows that say what each written extent was. Thin over the native module, which knows the file systems."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fscost import capture
+from fscost.analyze.rows import SCHEMA, Names, chosen
+from fscost.analyze.sums import Batches, Collector, Sum
 from fscost.errors import InputError
 
 FORMATTING = ("before", "mkfs", "mount")
@@ -16,15 +19,41 @@ FORMATTING = ("before", "mkfs", "mount")
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """`table` has the columns of docs/explaining.md; `families` the kind of file system on each disk; `phases` all intervals, in order; `end`
-    how the recording ends."""
+class Mark:
+    """A named instant; the lab's names the interval that begins there. `detail` is what the lab wrote into it."""
 
-    table: pa.Table
+    at_ns: int
+    name: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`batches` gives the rows, with the columns of docs/explaining.md, from the first on each time that it is called: they are never all in
+    memory. `families` says the kind of file system on each disk; `phases` all intervals, in order; `end` how the recording ends; `is_timed` is false where its source kept no times."""
+
+    batches: Batches
     families: Mapping[str, str | None]
     phases: Sequence[str]
     journal_structures: frozenset[str]
     end: str = "finished"
+    marks: Sequence[Mark] = ()
+    is_timed: bool = True
+    _sums: dict[tuple[str, ...], pa.Table] = field(default_factory=dict, repr=False, compare=False)
+
+    @staticmethod
+    def of(
+        table: pa.Table,
+        families: Mapping[str, str | None],
+        phases: Sequence[str],
+        journal_structures: Iterable[str],
+        *,
+        marks: Sequence[Mark] = (),
+        is_timed: bool = True,
+    ) -> "Explanation":
+        """Of rows that are all there."""
+        whole = table.unify_dictionaries()
+        return Explanation(lambda: iter(whole.to_batches()), families, phases, frozenset(journal_structures), marks=marks, is_timed=is_timed)
 
     @property
     def measured(self) -> list[str]:
@@ -33,88 +62,94 @@ class Explanation:
             return list(self.phases)
         return [name for name in self.phases if name not in FORMATTING]
 
+    @property
+    def table(self) -> pa.Table:
+        """All rows at once, for a notebook: some hundred bytes each."""
+        return pa.Table.from_batches(list(self.batches()), schema=SCHEMA)
+
     def within(self, phases: Sequence[str]) -> "Explanation":
         """Only what was written in these phases."""
         if unknown := [name for name in phases if name not in self.phases]:
             raise InputError(f"there is no phase {unknown[0]!r} in this recording", f"its phases are {', '.join(self.phases)}")
-        kept = self.table.filter(pc.is_in(self.table["phase"], value_set=pa.array(phases, pa.string())))
-        return replace(self, table=kept)
 
-    def write_parquet(self, path: Path) -> None:
-        """The table as a file, made whole or not at all, and never over another."""
+        def kept() -> Iterator[pa.RecordBatch]:
+            for batch in self.batches():
+                part = batch.filter(chosen(batch, "phase", phases))
+                if part.num_rows:
+                    yield part
+
+        return replace(self, batches=kept, _sums={})
+
+    def sums(self, *keys: str) -> pa.Table:
+        """Bytes of each combination of these columns' values: the keys, and `length_sum`."""
+        self.prepare([keys])
+        return self._sums[keys]
+
+    def prepare(self, several: Iterable[tuple[str, ...]], *others: Collector) -> None:
+        """One pass over the rows, for several sums that are asked for afterwards and whatever else is to be learnt."""
+        sums = {keys: Sum(keys) for keys in several if keys not in self._sums}
+        if not sums and not others:
+            return
+        for batch in self.batches():
+            for collector in (*sums.values(), *others):
+                collector.add(batch)
+        for keys, collector in sums.items():
+            self._sums[keys] = _no_sums(keys) if (table := collector.table()) is None else table
+
+    def write_parquet(self, path: Path) -> int:
+        """The rows as a file, made whole or not at all, and never over another; returns how many."""
+        rows = 0
         with capture.new_file(path):
             try:
-                pq.write_table(self.table, path, compression=capture.COMPRESSION)
+                with pq.ParquetWriter(path, SCHEMA, compression=capture.COMPRESSION) as writer:
+                    for batch in self.batches():
+                        writer.write_batch(_with_own_paths(batch))
+                        rows += batch.num_rows
             except OSError as error:
                 raise InputError(str(error), "check the path, its permissions and the space left") from None
+        return rows
 
 
 def explain(recording: Path) -> Explanation:
     """Explain every written byte of a recording."""
     with capture.opened(recording) as source:
         facts = source.info()
+        marks = [Mark(at_ns, name, _detail(text)) for at_ns, name, text in source.marks()]
+        native = source.explain()
+        texts = native.names()
         disks = [disk["name"] for disk in facts["disks"]]
-        explanation = source.explain()
-        names = explanation.names()
-        families = dict(zip(disks, explanation.families(), strict=True))
-        batches = [_batch(columns, disks, names) for columns in explanation]
-    table = pa.Table.from_batches(batches, schema=_SCHEMA)
-    return Explanation(table, families, names["intervals"], frozenset(names["journal_structures"]), facts["end"])
+        families = dict(zip(disks, native.families(), strict=True))
+        names = Names(texts, disks)
 
+    def batches() -> Iterator[pa.RecordBatch]:
+        with capture.errors(recording):
+            for columns in native:
+                yield names.batch(columns)
 
-_TEXT = pa.dictionary(pa.int32(), pa.string())
-_SCHEMA = pa.schema(
-    {
-        "event": pa.uint64(),
-        "time_ns": pa.uint64(),
-        "phase": _TEXT,
-        "disk": _TEXT,
-        "offset": pa.uint64(),
-        "length": pa.uint64(),
-        "structure": _TEXT,
-        "home_structure": _TEXT,
-        "home_offset": pa.int64(),
-        "cause": _TEXT,
-        "atime_alone": pa.bool_(),
-        "inode": pa.int64(),
-        "tree": pa.uint64(),
-        "path": _TEXT,
-        "transaction": pa.int64(),
-        "copy": pa.uint8(),
-    }
-)
-
-
-def _batch(columns: Mapping[str, bytes], disks: Sequence[str], names: Mapping[str, Sequence[str]]) -> pa.RecordBatch:
-    rows = len(columns["copy"])
-
-    def column(name: str, kind: pa.DataType) -> pa.Array:
-        return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(columns[name])])
-
-    def known(array: pa.Array) -> pa.Array:
-        return pc.if_else(pc.less(array, 0), pa.scalar(None, array.type), array)
-
-    def text(name: str, values: Sequence[str]) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(known(column(name, pa.int32())), pa.array(values, pa.string()))
-
-    return pa.record_batch(
-        [
-            column("event", pa.uint64()),
-            column("time_ns", pa.uint64()),
-            text("interval", names["intervals"]),
-            text("disk", disks),
-            column("offset", pa.uint64()),
-            column("length", pa.uint64()),
-            text("structure", names["structures"]),
-            text("home", names["structures"]),
-            known(column("home_offset", pa.int64())),
-            text("cause", names["causes"]),
-            column("atime_alone", pa.uint8()).cast(pa.bool_()),
-            known(column("inode", pa.int64())),
-            column("tree", pa.uint64()),
-            text("path", names["paths"]),
-            known(column("transaction", pa.int64())),
-            column("copy", pa.uint8()),
-        ],
-        schema=_SCHEMA,
+    return Explanation(
+        batches,
+        families,
+        texts["intervals"],
+        frozenset(texts["journal_structures"]),
+        facts["end"],
+        marks,
+        # A dm-log-writes log has neither a beginning nor times.
+        is_timed=facts["begin_unix_ns"] > 0,
     )
+
+
+def _detail(text: str | None) -> Mapping[str, Any]:
+    """Whoever wrote the recording wrote this: what is no object says nothing."""
+    found = json.loads(text) if text else None
+    return found if isinstance(found, dict) else {}
+
+
+def _no_sums(keys: Sequence[str]) -> pa.Table:
+    return pa.schema([*(SCHEMA.field(key) for key in dict.fromkeys(keys)), pa.field("length_sum", pa.uint64())]).empty_table()
+
+
+def _with_own_paths(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A Parquet row group holds its whole dictionary: that of this batch's paths, not of all."""
+    place = batch.schema.get_field_index("path")
+    paths = batch.column(place).cast(pa.string()).dictionary_encode()
+    return pa.RecordBatch.from_arrays([*batch.columns[:place], paths, *batch.columns[place + 1 :]], schema=batch.schema)

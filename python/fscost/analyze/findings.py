@@ -1,32 +1,54 @@
-"""What the table says, in words: only what follows from its sums, and only what is large enough to matter."""
+"""What the sums say, in words: only what follows from them, and only what is large enough to matter."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fscost.analyze.commits import Why
 from fscost.analyze.explain import Explanation
-from fscost.analyze.groups import DATA, JOURNAL, METADATA, kinds, total_bytes, unknown_bytes
+from fscost.analyze.groups import DATA, JOURNAL, METADATA, NO_FILE, By, keys, kinds, largest, rows, total_bytes, unknown_bytes
+from fscost.analyze.journal import BTRFS, EXT, Journal
+from fscost.analyze.journal import journal as journal_of
 
 WORTH_SAYING = 0.01
+WORTH_NAMING = 0.1
+"""A directory or file is named from this share of all bytes on."""
 UNKNOWN_ALLOWED = 0.001
+SMALL_FILE_BYTES = 64 << 10
+MANY_FILES = 100
+_COST = ("structure", "cause", "atime_alone", "copy")
+NEEDS = (("structure",), _COST, ("path", "structure"), keys(By.DIRECTORY))
+"""Sums that are asked for: one pass prepares them all."""
 
 
 def findings(explanation: Explanation) -> list[str]:
     """One sentence each."""
+    return sentences(explanation, journal_of(explanation))
+
+
+def sentences(explanation: Explanation, journal: Journal | None) -> list[str]:
+    """The same, where it is known already what the journal did."""
+    explanation.prepare(NEEDS)
     total = total_bytes(explanation)
-    return list(_findings(explanation, total)) if total else []
+    return list(_findings(explanation, total, journal)) if total else []
 
 
-def _findings(explanation: Explanation, total: int) -> Iterator[str]:
-    table = explanation.table
+def _findings(explanation: Explanation, total: int, journal: Journal | None) -> Iterator[str]:
     if (unknown := unknown_bytes(explanation)) > UNKNOWN_ALLOWED * total:
-        yield f"{_share(unknown, total)} of the bytes are not understood: all that follows may be off by as much"
-    alone = _bytes(table, table["atime_alone"])
+        yield f"{share(unknown, total)} of the bytes are not understood: all that follows may be off by as much"
+    causes: Counter[str] = Counter()
+    alone = further = 0
+    for _, cause, is_alone, copy, length in rows(explanation.sums(*_COST)):
+        causes[cause] += length
+        alone += length * is_alone
+        further += length * (copy > 0)
     if alone >= WORTH_SAYING * total:
-        yield f"{_share(alone, total)} of the bytes were access times alone: noatime would have avoided them"
+        yield f"{share(alone, total)} of the bytes were access times alone: noatime would have avoided them"
     yield from _proportion(explanation)
-    yield from _journal(explanation, total)
+    if journal is not None:
+        yield from _journal(journal, total)
     for cause, words in (
         ("unchanged", "of the bytes were metadata, or copies of it in the journal, with nothing changed"),
         (
@@ -34,10 +56,12 @@ def _findings(explanation: Explanation, total: int) -> Iterator[str]:
             "of the bytes were zeros for what mkfs had left for later (ext4: -E lazy_itable_init=0,lazy_journal_init=0 does it in mkfs)",
         ),
     ):
-        if (length := _bytes(table, pc.equal(table["cause"], cause))) >= WORTH_SAYING * total:
-            yield f"{_share(length, total)} {words}"
-    if (further := _bytes(table, pc.greater(table["copy"], 0))) >= WORTH_SAYING * total:
-        yield f"{_share(further, total)} of the bytes were second and further copies of the same content (DUP, RAID)"
+        if causes[cause] >= WORTH_SAYING * total:
+            yield f"{share(causes[cause], total)} {words}"
+    if further >= WORTH_SAYING * total:
+        yield f"{share(further, total)} of the bytes were second and further copies of the same content (DUP, RAID)"
+    yield from _directory(explanation, total)
+    yield from _files(explanation, total, 0 if journal is None else journal.forced_bytes)
 
 
 def _proportion(explanation: Explanation) -> Iterator[str]:
@@ -47,31 +71,77 @@ def _proportion(explanation: Explanation) -> Iterator[str]:
         yield f"for each byte of file data, {metadata} bytes of metadata and {journal} of journal or log were written"
 
 
-def _journal(explanation: Explanation, total: int) -> Iterator[str]:
-    table = explanation.table
-    journal = table.filter(pc.starts_with(table["structure"].cast(pa.string()), "journal_"))
-    transactions = pc.count_distinct(journal["transaction"], mode="only_valid").as_py()
-    copies = journal.filter(pc.equal(journal["structure"], "journal_copy"))
-    copied = _total(copies)
-    if transactions and copied:
-        text = (
-            f"journal: {transactions:,} transaction{'s' if transactions > 1 else ''}; copies of blocks are {_share(copied, total)} of the bytes"
+def _journal(journal: Journal, total: int) -> Iterator[str]:
+    if journal.family == BTRFS:
+        if journal.log_sync_bytes >= WORTH_SAYING * total and journal.log_syncs:
+            each = size(journal.log_sync_bytes / journal.log_syncs)
+            yield f"{share(journal.log_sync_bytes, total)} of the bytes were the log trees and superblocks of {journal.log_syncs:,} fsyncs, {each} each"
+        return
+    if journal.copy_bytes >= WORTH_SAYING * total:
+        what = "the journal's copies of blocks" if journal.family == EXT else "metadata in the log"
+        yield f"{share(journal.copy_bytes, total)} of the bytes were {what}"
+    if journal.again_bytes is not None and journal.again_bytes >= WORTH_SAYING * total:
+        yield f"{share(journal.again_bytes, total)} of the bytes were journal copies of blocks that an earlier transaction had copied already"
+    if journal.forced_atime_bytes >= WORTH_SAYING * total:
+        forced = journal.reasons.count(Why.FORCED)
+        yield (
+            f"{share(journal.forced_atime_bytes, total)} of the bytes were written because {forced:,} forced commits (fsync) took "
+            "other files' access times along, in the journal and again in place"
         )
-        alone = _bytes(copies, copies["atime_alone"])
-        yield text + (f", and {_share(alone, copied)} of the copies hold access times alone" if alone >= WORTH_SAYING * copied else "")
 
 
-def _total(table: pa.Table) -> int:
-    return int(pc.sum(table["length"]).as_py() or 0)
+def _directory(explanation: Explanation, total: int) -> Iterator[str]:
+    found, _ = largest(explanation, By.DIRECTORY, 3)
+    named = [group for group in found if group.name != NO_FILE]
+    # Where there is only one, it says nothing.
+    if len(named) > 1 and named[0].bytes >= WORTH_NAMING * total:
+        yield f"{named[0].name} is the directory that cost most: {share(named[0].bytes, total)} of the bytes ({_kinds(named[0].parts)})"
 
 
-def _bytes(table: pa.Table, chosen: pa.ChunkedArray) -> int:
-    return _total(table.filter(chosen))
+def _files(explanation: Explanation, total: int, forced: int) -> Iterator[str]:
+    """Where metadata is what a file costs: one, or many small ones. `forced`: bytes of metadata that calls asked for, not the number of files."""
+    sums = explanation.sums("path", "structure")
+    structure = sums["structure"].cast(pa.string())
+    is_data = pc.equal(structure, "file_data")
+    zero = pa.scalar(0, pa.uint64())
+    by_path = (
+        pa.table(
+            {"path": sums["path"], "data": pc.if_else(is_data, sums["length_sum"], zero), "other": pc.if_else(is_data, zero, sums["length_sum"])}
+        )
+        .group_by("path")
+        .aggregate([("data", "sum"), ("other", "sum")])
+    )
+    files = by_path.filter(pc.and_(pc.is_valid(by_path["path"]), pc.greater(by_path["data_sum"], 0)))
+    count = files.num_rows
+    if not count:
+        return
+    [worst] = files.take(pc.select_k_unstable(files, k=1, sort_keys=[("other_sum", "descending")])).to_pylist()
+    if worst["other_sum"] >= WORTH_NAMING * total and worst["other_sum"] > worst["data_sum"]:
+        times = _ratio(worst["other_sum"] / worst["data_sum"])
+        yield f"{worst['path']} cost {size(worst['other_sum'])} of metadata and journal, {times} times its {size(worst['data_sum'])} of data"
+    data = int(pc.sum(files["data_sum"]).as_py())
+    other = total - kinds(explanation)[DATA]
+    if count >= MANY_FILES and data / count <= SMALL_FILE_BYTES and other >= WORTH_NAMING * total and forced < other / 2:
+        yield f"{count:,} files of {size(data / count)} of data each, on average, cost {size(other / count)} of metadata and journal each"
 
 
-def _share(part: int, whole: int) -> str:
+def _kinds(parts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {size(length)}" for name, length in parts.items())
+
+
+def share(part: int, whole: int) -> str:
+    """Two digits."""
     percent = 100 * part / whole
     return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
+
+
+def size(value: float) -> str:
+    """Three digits and a binary unit."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if round(value) < 1024:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:.3g} TiB"
 
 
 def _ratio(value: float) -> str:

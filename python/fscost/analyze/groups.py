@@ -1,19 +1,22 @@
-"""The table, summed by what somebody asks for."""
+"""Bytes, summed by what somebody asks for."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fscost.analyze.explain import Explanation
+from fscost.analyze.sums import Sum
 
 DATA, JOURNAL, METADATA = "data", "journal", "metadata"
+NO_FILE = "(of no single file)"
+NO_TRANSACTION = "(of no transaction)"
 TIME_BINS = 20
+_OWN_BLOCKS = ("directory", "directory_index")
 
 
 class By(StrEnum):
@@ -38,110 +41,190 @@ class Group:
     parts: dict[str, int]
 
 
+@dataclass(frozen=True)
+class Rest:
+    """The groups that are not listed, in one."""
+
+    count: int
+    bytes: int
+    parts: dict[str, int]
+
+
 def total_bytes(explanation: Explanation) -> int:
-    """All bytes of the table."""
-    return int(pc.sum(explanation.table["length"]).as_py() or 0)
+    """All bytes written."""
+    return _total(explanation.sums("structure"))
 
 
 def unknown_bytes(explanation: Explanation) -> int:
     """Bytes of which it is not known what they are."""
-    table = explanation.table
-    return int(pc.sum(table.filter(pc.equal(table["structure"], "unknown"))["length"]).as_py() or 0)
+    return sum(length for structure, length in rows(explanation.sums("structure")) if structure == "unknown")
 
 
 def kinds(explanation: Explanation) -> Counter[str]:
     """Bytes of file data, of the journal or log, and of other metadata."""
     found: Counter[str] = Counter()
-    for structure, length in _sums(explanation.table, "structure"):
-        found[_kind(explanation, structure)] += length
+    for structure, length in rows(explanation.sums("structure")):
+        found[kind(explanation, structure)] += length
     return found
 
 
-def groups(explanation: Explanation, by: By) -> list[Group]:
-    """The largest first; phases and time in their order."""
-    if by is By.STRUCTURE:
-        sums = _sums(explanation.table, "structure", "home_structure", "cause")
-        return _largest_first((f"{structure} of {home}" if home else structure, cause, length) for structure, home, cause, length in sums)
-    if by is By.DIRECTORY:
-        sums = _sums(explanation.table, "path", "structure", "home_structure")
-        return _largest_first(
-            (_directory(path, home or structure), _kind(explanation, structure), length) for path, structure, home, length in sums
-        )
-    table, key, name = _keyed(explanation, by)
-    named = ((name(value), _kind(explanation, structure), length) for value, structure, length in _sums(table, key, "structure"))
-    if by is By.TIME:
-        return _in_order(named)
-    found = _largest_first(named)
-    return sorted(found, key=lambda group: explanation.phases.index(group.name)) if by is By.PHASE else found
-
-
-def _keyed(explanation: Explanation, by: By) -> tuple[pa.Table, str, Callable[[object], str]]:
-    """The table, its column to sum by, and a value's name."""
-    table = explanation.table
-    if by in (By.CAUSE, By.PHASE):
-        return table, by.value, str
-    if by is By.TRANSACTION:
-        return table, "transaction", lambda value: "(of no transaction)" if value is None else str(value)
-    if by is By.TIME:
-        return _binned(table)
-    return table, "path", _file if by is By.FILE else _extension
-
-
-NO_FILE = "(of no single file)"
-
-
-def _file(path: object) -> str:
-    return NO_FILE if path is None else str(path)
-
-
-def _directory(path: str | None, what: str) -> str:
-    """The one that holds the file; a directory's own blocks are its own."""
-    if path is None:
-        return NO_FILE
-    return path if what in ("directory", "directory_index") else str(PurePosixPath(path).parent)
-
-
-def _extension(path: object) -> str:
-    return NO_FILE if path is None else PurePosixPath(str(path)).suffix or "(no extension)"
-
-
-def _binned(table: pa.Table) -> tuple[pa.Table, str, Callable[[object], str]]:
-    """Slices of equal length between the first and the last write."""
-    bounds = pc.min_max(table["time_ns"]).as_py()
-    begin, end = bounds["min"] or 0, bounds["max"] or 0
-    width = max(1, -(-(end + 1 - begin) // TIME_BINS))
-    bins = pc.divide(pc.subtract(table["time_ns"], pa.scalar(begin, pa.uint64())), pa.scalar(width, pa.uint64()))
-    digits = len(str((end - begin) // 10**9))
-
-    def name(number: object) -> str:
-        first = begin + int(str(number)) * width
-        return f"{first / 1e9:{digits + 4}.3f} s"
-
-    return table.append_column("slice", bins), "slice", name
-
-
-def _kind(explanation: Explanation, structure: str) -> str:
+def kind(explanation: Explanation, structure: str) -> str:
+    """Which of the three a structure is."""
     if structure == "file_data":
         return DATA
     return JOURNAL if structure in explanation.journal_structures else METADATA
 
 
-def _sums(table: pa.Table, *keys: str) -> list[tuple[Any, ...]]:
-    summed = table.group_by(list(keys)).aggregate([("length", "sum")])
-    columns = [summed[name].to_pylist() for name in (*keys, "length_sum")]
-    return list(zip(*columns, strict=True))
+def groups(explanation: Explanation, by: By) -> list[Group]:
+    """All, the largest first; phases and time in their order."""
+    return largest(explanation, by, None)[0]
 
 
-def _collected(sums: Iterable[tuple[str, str, int]]) -> list[Group]:
-    found: dict[str, Counter[str]] = {}
-    for name, part, length in sums:
-        found.setdefault(name, Counter())[part] += length
-    return [Group(name, parts.total(), dict(parts.most_common())) for name, parts in found.items()]
+def largest(explanation: Explanation, by: By, top: int | None) -> tuple[list[Group], Rest | None]:
+    """The first `top` groups, and what is not among them."""
+    if by is By.TIME:
+        sums, name = _slices(explanation)
+    else:
+        sums = explanation.sums(*keys(by))
+        name = _names(sums, by)
+    part = _texts(sums["cause"]) if by is By.STRUCTURE else _mapped(sums["structure"], lambda structure: kind(explanation, str(structure)))
+    order = None
+    if by is By.PHASE:
+        order = pa.array(explanation.phases, pa.string())
+    elif by is By.TIME:
+        order = name.unique().sort()
+    return _collected(name, part, sums["length_sum"].combine_chunks(), order, top)
 
 
-def _largest_first(sums: Iterable[tuple[str, str, int]]) -> list[Group]:
-    return sorted(_collected(sums), key=lambda group: (-group.bytes, group.name))
+def keys(by: By) -> tuple[str, ...]:
+    """What has to be summed for it."""
+    if by is By.STRUCTURE:
+        return ("structure", "home_structure", "cause")
+    if by is By.DIRECTORY:
+        return ("path", "structure", "home_structure")
+    if by in (By.CAUSE, By.PHASE, By.TRANSACTION):
+        return (by.value, "structure")
+    return ("path", "structure") if by in (By.FILE, By.EXTENSION) else ("structure",)
 
 
-def _in_order(sums: Iterable[tuple[str, str, int]]) -> list[Group]:
-    return sorted(_collected(sums), key=lambda group: float(group.name.split()[0]))
+def _names(sums: pa.Table, by: By) -> pa.Array:
+    if by is By.STRUCTURE:
+        home = pc.binary_join_element_wise(_texts(sums["structure"]), _texts(sums["home_structure"]), " of ")
+        return pc.coalesce(home, _texts(sums["structure"]))
+    if by is By.FILE:
+        return _mapped(sums["path"], _file)
+    if by is By.EXTENSION:
+        return _mapped(sums["path"], extension)
+    if by is By.DIRECTORY:
+        return directories(sums)
+    if by is By.TRANSACTION:
+        return _column(sums["transaction"]).cast(pa.string()).fill_null(NO_TRANSACTION)
+    return _texts(sums[by.value])
+
+
+def directories(sums: pa.Table) -> pa.Array:
+    """For each row the directory that holds the file; a directory's own blocks are its own."""
+    what = pc.coalesce(_texts(sums["home_structure"]), _texts(sums["structure"]))
+    own = pc.is_in(what, value_set=pa.array(_OWN_BLOCKS))
+    return pc.if_else(own, _mapped(sums["path"], _file), _mapped(sums["path"], parent))
+
+
+def _file(path: str | None) -> str:
+    return NO_FILE if path is None else path
+
+
+def parent(path: str | None) -> str:
+    """The directory that holds it."""
+    if path is None:
+        return NO_FILE
+    return path.rpartition("/")[0] or "/"
+
+
+def extension(path: str | None) -> str:
+    """`.txt`; a name that only begins with a dot has none."""
+    if path is None:
+        return NO_FILE
+    stem, dot, last = path.rpartition("/")[2].rpartition(".")
+    return dot + last if stem.strip(".") and last else "(no extension)"
+
+
+def _slices(explanation: Explanation) -> tuple[pa.Table, pa.Array]:
+    """Slices of equal length between the first and the last write."""
+    bounds = Sum(["structure"], [("time_ns", "min"), ("time_ns", "max")])
+    explanation.prepare([], bounds)
+    found = bounds.table()
+    begin, end = (0, 0) if found is None else (pc.min(found["time_ns_min"]).as_py(), pc.max(found["time_ns_max"]).as_py())
+    width = max(1, -(-(end + 1 - begin) // TIME_BINS))
+    sliced = _Sliced(begin, width)
+    explanation.prepare([], sliced)
+    sums = sliced.table()
+    digits = len(str((end - begin) // 10**9)) + 4
+    return sums, _mapped(sums["slice"], lambda number: f"{(begin + int(number or 0) * width) / 1e9:{digits}.3f} s")
+
+
+class _Sliced:
+    """Bytes of each slice and structure."""
+
+    def __init__(self, begin_ns: int, width_ns: int) -> None:
+        self._begin = pa.scalar(begin_ns, pa.uint64())
+        self._width = pa.scalar(width_ns, pa.uint64())
+        self._sum = Sum(["slice", "structure"])
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        bins = pc.divide(pc.subtract(batch.column("time_ns"), self._begin), self._width)
+        columns = {"slice": bins, "structure": batch.column("structure"), "length": batch.column("length")}
+        self._sum.add(pa.record_batch(columns))
+
+    def table(self) -> pa.Table:
+        found = self._sum.table()
+        if found is None:
+            return pa.table({"slice": pa.array([], pa.uint64()), "structure": pa.array([], pa.string()), "length_sum": pa.array([], pa.uint64())})
+        return found
+
+
+def rows(sums: pa.Table) -> list[tuple[Any, ...]]:
+    """Keys and bytes, row by row."""
+    return list(zip(*(column.to_pylist() for column in sums.columns), strict=True))
+
+
+def _total(sums: pa.Table) -> int:
+    return int(pc.sum(sums["length_sum"]).as_py() or 0)
+
+
+def _column(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _texts(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return _column(column).cast(pa.string())
+
+
+def _mapped(column: pa.ChunkedArray | pa.Array, name: Callable[[Any], str]) -> pa.Array:
+    """`name` of each value, asked once a value."""
+    array = _column(column)
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    used = array.indices.unique().drop_null()
+    texts = [name(value) for value in array.dictionary.take(used).to_pylist()]
+    place = pc.index_in(array.indices, value_set=used)
+    return pa.array(texts, pa.string()).take(place).fill_null(name(None))
+
+
+def _collected(name: pa.Array, part: pa.Array, length: pa.Array, order: pa.Array | None, top: int | None) -> tuple[list[Group], Rest | None]:
+    parts = pa.table({"name": name, "part": part, "length": length}).group_by(["name", "part"]).aggregate([("length", "sum")])
+    totals = parts.group_by("name").aggregate([("length_sum", "sum")])
+    if order is None:
+        totals = totals.sort_by([("length_sum_sum", "descending"), ("name", "ascending")])
+    else:
+        totals = totals.take(pc.sort_indices(pc.index_in(totals["name"], value_set=order)))
+    shown = totals if top is None else totals.slice(0, top)
+    is_shown = pc.is_in(parts["name"], value_set=_column(shown["name"]))
+    of: dict[str, Counter[str]] = {text: Counter() for text in shown["name"].to_pylist()}
+    for row in parts.filter(is_shown).to_pylist():
+        of[row["name"]][row["part"]] = row["length_sum"]
+    found = [Group(text, counts.total(), dict(counts.most_common())) for text, counts in of.items()]
+    if top is None or totals.num_rows <= top:
+        return found, None
+    others = parts.filter(pc.invert(is_shown)).group_by("part").aggregate([("length_sum", "sum")])
+    left = Counter(dict(zip(others["part"].to_pylist(), others["length_sum_sum"].to_pylist(), strict=True)))
+    return found, Rest(totals.num_rows - top, left.total(), dict(left.most_common()))

@@ -1,27 +1,33 @@
 """`fscost explain`: what each written byte of a recording was, why, and whose."""
 
 import json
-from collections.abc import Sequence
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fscost import analyze
-from fscost.analyze import By, Group
-from fscost.cli.output.units import human_bytes
+from fscost.analyze import By
+from fscost.cli.output import explained
+from fscost.cli.output.terminal import given_columns
 from fscost.cli.output.view import plain
 from fscost.errors import InputError
-
-BAR_COLUMNS = 24
-_EIGHTHS = " ▏▎▍▌▋▊▉"
+from fscost.results import CellRecord, load
 
 
 def explain(
-    recording: Annotated[Path, typer.Argument(metavar="RECORDING", help="A file that a run kept: cells/…/recording.fscost.")],
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="RECORDING|RUN", help="A file that a run kept (cells/…/recording.fscost), or the run's folder for all it kept."),
+    ],
     by: Annotated[By, typer.Option(help="What to sum by.")] = By.STRUCTURE,
     phase: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this phase; may be given again.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="mkfs and mount too.")] = False,
+    profile: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Of a run: only this profile; may be given again. (default: each)")
+    ] = None,
     top: Annotated[int, typer.Option(metavar="N", min=1, help="So many lines; the rest in one.")] = 20,
     parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table, a row for each written extent; must not exist.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object, with all groups.")] = False,
@@ -31,81 +37,73 @@ def explain(
         raise InputError("--phase and --all contradict each other", "leave one out")
     if parquet is not None and parquet.exists():
         raise InputError(f"{parquet} exists", "name a file that does not")
-    whole = analyze.explain(recording)
-    phases = list(phase or (whole.phases if all_ else whole.measured))
-    chosen = whole.within(phases)
-    if parquet is not None:
-        whole.write_parquet(parquet)
-    groups = analyze.groups(chosen, by)
+    kept = _kept(source, profile or [])
+    if parquet is not None and len(kept) > 1:
+        names = ", ".join(each.profile for each in kept)
+        raise InputError(f"--parquet is one recording's table, and {source} has {len(kept)}", f"choose one with --profile: {names}")
+    objects = []
+    for number, each in enumerate(kept):
+        whole = analyze.explain(each.recording)
+        report = analyze.report(whole, list(phase or (whole.phases if all_ else whole.measured)), by, None if json_ else top)
+        rows = None if parquet is None else whole.write_parquet(parquet)
+        if json_:
+            objects.append({**each.json(), **report.json()})
+            continue
+        if number:
+            print()
+        for line in explained.lines(report, each.title, given_columns(sys.stdout)):
+            print(line)
+        if rows is not None:
+            print(plain(f"\n{parquet}: {rows:,} rows, of all phases"))
     if json_:
-        print(json.dumps(_object(chosen, phases, by, groups), indent=2))
-        return
-    total, unknown = analyze.total_bytes(chosen), analyze.unknown_bytes(chosen)
-    families = ", ".join(f"{disk}: {family or 'no known file system'}" for disk, family in chosen.families.items())
-    print(plain(f"{recording}: {families}"))
-    print(plain(f"{human_bytes(total)} written in {', '.join(phases) or 'no phase'}; {_percent(unknown, total)} unknown"))
-    if chosen.end != "finished":
-        print(plain(f"the recording is not whole ({chosen.end}): only what precedes that is here"))
-    if groups:
-        print()
-        _print_groups(by, groups, top, total)
-    found = analyze.findings(chosen)
-    if found:
-        print()
-    for line in found:
-        print(plain(f"- {line}"))
-    if parquet is not None:
-        print()
-        print(plain(f"{parquet}: {whole.table.num_rows} rows, of all phases"))
+        print(json.dumps(objects[0] if source.is_file() else {"run": str(source), "recordings": objects}, indent=2))
 
 
-def _object(chosen: analyze.Explanation, phases: Sequence[str], by: By, groups: Sequence[Group]) -> dict[str, object]:
-    return {
-        "end": chosen.end,
-        "families": dict(chosen.families),
-        "phases": list(phases),
-        "write_bytes": analyze.total_bytes(chosen),
-        "unknown_write_bytes": analyze.unknown_bytes(chosen),
-        "by": by.value,
-        "groups": [{"name": group.name, "write_bytes": group.bytes, "parts": group.parts} for group in groups],
-        "findings": analyze.findings(chosen),
-    }
+@dataclass(frozen=True)
+class Kept:
+    """A recording, and of which cell of a run it is."""
+
+    recording: Path
+    profile: str = ""
+    repetition: int = 0
+    failed: bool = False
+
+    @property
+    def title(self) -> str:
+        """How it is called above its table."""
+        if not self.profile:
+            return str(self.recording)
+        return f"{self.profile} (repetition {self.repetition}{', failed' * self.failed})"
+
+    def json(self) -> dict[str, object]:
+        """As it is printed."""
+        found: dict[str, object] = {"recording": str(self.recording)}
+        return {**found, "profile": self.profile, "repetition": self.repetition} if self.profile else found
 
 
-def _print_groups(by: By, groups: Sequence[Group], top: int, total: int) -> None:
-    shown = list(groups[:top])
-    if rest := groups[top:]:
-        parts = {part: sum(group.parts.get(part, 0) for group in rest) for part in dict.fromkeys(part for group in rest for part in group.parts)}
-        shown.append(Group(f"({len(rest)} more)", sum(group.bytes for group in rest), parts))
-    rows = [(by.value, "bytes", "share", "", "causes" if by is By.STRUCTURE else "of it")]
-    rows += [
-        (_line(group.name), human_bytes(group.bytes), _percent(group.bytes, total), _bar(group.bytes, total), _parts(group)) for group in shown
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for name, size, share, bar, words in rows:
-        print(f"{name:{widths[0]}}  {size:>{widths[1]}}  {share:>{widths[2]}}  {bar:{BAR_COLUMNS}}  {words}".rstrip())
+def _kept(source: Path, profiles: list[str]) -> list[Kept]:
+    """The recording itself, or the first that a run kept of each profile."""
+    if not source.is_dir():
+        if profiles:
+            raise InputError("--profile goes with a run's folder", f"leave it out: {source} is one recording")
+        return [Kept(source)]
+    manifest = load(source).manifest
+    found: dict[str, Kept] = {}
+    # A cell that failed stands for its profile only where no other does.
+    for cell in sorted(manifest.cells, key=lambda cell: (cell.status == "failed", cell.repetition)):
+        path = _inside(source, cell)
+        if path is not None and cell.profile not in found:
+            found[cell.profile] = Kept(path, cell.profile, cell.repetition, cell.status == "failed")
+    if not found:
+        raise InputError(f"{source} has no recordings", "`fscost compare --keep one` keeps one of each profile, `--keep all` all of them")
+    if unknown := [name for name in profiles if name not in found]:
+        without = " without a recording" if unknown[0] in manifest.profile_names else " unknown to it"
+        raise InputError(f"{source}: profile {unknown[0]!r} is{without}", f"those it has recordings of: {', '.join(found)}")
+    wanted = profiles or manifest.profile_names
+    return [found[name] for name in dict.fromkeys(wanted) if name in found]
 
 
-def _line(name: str) -> str:
-    return plain(name).replace("\n", "�")
-
-
-def _parts(group: Group) -> str:
-    """Up to four, the largest first; alone, without a share."""
-    parts = sorted(group.parts.items(), key=lambda part: -part[1])
-    if len(parts) == 1:
-        return parts[0][0]
-    texts = [f"{name} {_percent(size, group.bytes)}" for name, size in parts[:4]]
-    return ", ".join(texts) + (f", {len(parts) - 4} more" if len(parts) > 4 else "")
-
-
-def _bar(size: int, total: int) -> str:
-    eighths = round(BAR_COLUMNS * 8 * size / total) if total else 0
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-
-
-def _percent(part: int, whole: int) -> str:
-    percent = 100 * part / whole if whole else 0.0
-    if part and percent < 0.1:
-        return "<0.1 %"
-    return f"{percent:.1f} %"
+def _inside(folder: Path, cell: CellRecord) -> Path | None:
+    """A manifest may come from anybody: what it names outside of its folder is nobody's recording."""
+    path = folder / cell.recording
+    return path if cell.recording and path.is_file() and path.resolve().is_relative_to(folder.resolve()) else None

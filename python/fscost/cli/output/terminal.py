@@ -49,6 +49,11 @@ def columns(file: TextIO) -> int:
     return max(_NARROWEST, min(_WIDEST, found))
 
 
+def given_columns(file: TextIO) -> int | None:
+    """COLUMNS or the terminal's; None for a pipe or a file, where nothing needs to be cut."""
+    return columns(file) if file.isatty() or os.environ.get("COLUMNS", "").isdecimal() else None
+
+
 def _print(view: View, console: Console, folder: str) -> None:
     console.print(Text(view.title, style="bold"))
     console.print()

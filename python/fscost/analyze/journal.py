@@ -1,0 +1,307 @@
+"""What the journal or log did: transactions, what they copied and copied again, and what asked for them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fscost.analyze.commits import Reasons, Why, reasons
+from fscost.analyze.explain import Explanation
+from fscost.analyze.sums import Sum
+
+EXT, XFS, BTRFS = "ext", "xfs", "btrfs"
+_LOG_OF = {EXT: "journal_", XFS: "log", BTRFS: "log_tree"}
+_BTRFS_SUPERBLOCK_OFFSET = 64 << 10
+_Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """`blocks` are ext's copies, xfs's log items; none are known of btrfs."""
+
+    number: int
+    begin_ns: int
+    end_ns: int
+    bytes: int
+    blocks: int
+    why: Why
+
+
+@dataclass(frozen=True)
+class Journal:
+    """`family` says what a transaction is: of ext's journal; a checkpoint of xfs's log; a commit of btrfs (a new generation of its superblock), with
+    `log_syncs` the times that an fsync was served by a log tree in between. `again` are the copies of a block that an earlier transaction had
+    copied, `most_again` how often the most frequent one was copied; both None where the recording does not tell."""
+
+    family: str
+    transactions: Sequence[Transaction]
+    reasons: Reasons
+    bytes: int
+    copies: int
+    copy_bytes: int
+    again: int | None
+    again_bytes: int | None
+    most_again: int | None
+    most_again_structure: str | None
+    atime_copy_bytes: int
+    checkpoint_bytes: int
+    forced_atime_bytes: int
+    log_syncs: int = 0
+    log_sync_bytes: int = 0
+
+    @property
+    def forced_bytes(self) -> int:
+        """Of transactions and log trees that were asked for."""
+        return self.log_sync_bytes + sum(each.bytes for each in self.transactions if each.why is Why.FORCED)
+
+    @property
+    def blocks(self) -> list[int]:
+        """Of each transaction, ascending."""
+        return sorted(each.blocks for each in self.transactions)
+
+    def json(self) -> dict[str, Any]:
+        """As it is printed."""
+        blocks, sizes = self.blocks, sorted(each.bytes for each in self.transactions)
+        return {
+            "family": self.family,
+            "transactions": len(self.transactions),
+            "transaction_blocks_median": _median(blocks),
+            "transaction_blocks_max": max(blocks, default=None),
+            "transaction_bytes_median": _median(sizes),
+            "transaction_bytes_max": max(sizes, default=None),
+            "journal_write_bytes": self.bytes,
+            "copies": self.copies,
+            "copy_write_bytes": self.copy_bytes,
+            "copies_again": self.again,
+            "copies_again_write_bytes": self.again_bytes,
+            "copies_of_most_frequent": self.most_again,
+            "most_frequent_structure": self.most_again_structure,
+            "atime_copy_write_bytes": self.atime_copy_bytes,
+            "checkpoint_write_bytes": self.checkpoint_bytes,
+            "commits_forced": self.reasons.count(Why.FORCED),
+            "commits_timer": self.reasons.count(Why.TIMER),
+            "commits_settle": self.reasons.count(Why.SETTLE),
+            "commits_inferred": self.reasons.inferred,
+            "forced_atime_write_bytes": self.forced_atime_bytes,
+            "log_syncs": self.log_syncs,
+            "log_sync_write_bytes": self.log_sync_bytes,
+        }
+
+
+def journal(explanation: Explanation) -> Journal | None:
+    """None where there is no journal, or nothing was written to it."""
+    collector = Journals(explanation)
+    explanation.prepare([], collector)
+    return collector.result()
+
+
+class Journals:
+    """Learns it from all rows in one pass."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self._marks, self._is_timed = explanation.marks, explanation.is_timed
+        self._family = next((family for family in explanation.families.values() if family), None)
+        self._transactions = Sum(
+            ["transaction"],
+            [
+                ("time_ns", "min"),
+                ("time_ns", "max"),
+                ("commit_ns", "max"),
+                *((name, "sum") for name in ("log", "copies", "checkpoint", "atime_copy", "atime_checkpoint", "items")),
+            ],
+        )
+        self._homes = Sum(["home_offset"], [("copies", "sum"), ("structure", "max")])
+        self._structures: pa.Array | None = None
+        self._block_bytes = 0
+        self._last_pairs: tuple[int, _Numbers] = (-1, np.array([], np.int64))
+        self._log_generation = 0
+        self._log_syncs = 0
+        self._log_sync_bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take in the next rows."""
+        if self._family not in _LOG_OF:
+            return
+        rows = _Rows(batch, self._family)
+        if self._family == BTRFS:
+            self._btrfs(rows)
+            return
+        self._structures = rows.structures
+        if not self._block_bytes and rows.is_log.any():
+            # A descriptor, a commit and what they copy are whole blocks of the journal.
+            self._block_bytes = int(np.gcd.reduce(rows.length[rows.is_log & (rows.transaction >= 0)])) if self._family == EXT else 1
+        is_own = rows.is_log & (rows.transaction >= 0)
+        is_copy = is_own & (rows.home >= 0)
+        # What a transaction of ext wrote in place carries its number; xfs does not say whose.
+        is_checkpoint = ~rows.is_log & (rows.transaction >= 0) if self._family == EXT else ~rows.is_log & ~rows.is_data
+        self._transactions.add(
+            _record(
+                transaction=np.where(is_own | (rows.transaction >= 0), rows.transaction, -1),
+                time_ns=pa.array(rows.time_ns, mask=~is_own),
+                commit_ns=np.where(rows.is_commit, rows.time_ns, 0),
+                log=rows.length * rows.is_log,
+                copies=rows.length * is_copy,
+                checkpoint=rows.length * is_checkpoint,
+                atime_copy=rows.length * (is_copy & rows.atime_alone),
+                atime_checkpoint=rows.length * (is_checkpoint & rows.atime_alone),
+                items=is_copy.astype(np.int64),
+            )
+        )
+        self._count_homes(rows, is_copy & (rows.home_offset >= 0))
+
+    def _count_homes(self, rows: "_Rows", chosen: NDArray[np.bool_]) -> None:
+        offset, structure, transaction = rows.home_offset[chosen], rows.home[chosen], rows.transaction[chosen]
+        if not len(offset):
+            return
+        if self._family == EXT:
+            # One row may be several blocks.
+            blocks = np.maximum(rows.length[chosen] // self._block_bytes, 1)
+            within = np.arange(blocks.sum()) - np.repeat(np.cumsum(blocks) - blocks, blocks)
+            offset = np.repeat(offset, blocks) + within * self._block_bytes
+            structure, transaction = np.repeat(structure, blocks), np.repeat(transaction, blocks)
+        else:
+            # A block may have several items in one transaction: once is enough, also where that goes on in the next batch.
+            pairs, first = np.unique(np.stack([transaction, offset]), axis=1, return_index=True)
+            last, known = self._last_pairs
+            fresh = ~((pairs[0] == last) & np.isin(pairs[1], known))
+            newest = int(transaction[-1])
+            older = known if newest == last else known[:0]
+            self._last_pairs = (newest, np.union1d(older, pairs[1][pairs[0] == newest]))
+            offset, structure = pairs[1][fresh], structure[first][fresh]
+        self._homes.add(_record(home_offset=offset, copies=np.ones(len(offset), np.int64), structure=structure.astype(np.int64)))
+
+    def _btrfs(self, rows: "_Rows") -> None:
+        is_superblock = (rows.structure == rows.number_of("superblock")) & (rows.offset == _BTRFS_SUPERBLOCK_OFFSET) & (rows.transaction >= 0)
+        # A superblock for an fsync carries the last commit's generation, the log trees that it points to the next one.
+        newest = (
+            np.maximum.accumulate(np.maximum(np.where(rows.is_log, rows.transaction, 0), self._log_generation))
+            if len(rows.length)
+            else rows.length
+        )
+        is_sync = is_superblock & (rows.transaction < newest)
+        self._log_generation = int(newest[-1]) if len(newest) else self._log_generation
+        self._log_syncs += int(is_sync.sum())
+        self._log_sync_bytes += int((rows.length * (is_sync | rows.is_log)).sum())
+        is_commit = is_superblock & ~is_sync
+        is_tree = (rows.transaction >= 0) & ~rows.is_log & ~rows.is_data & ~is_sync
+        self._transactions.add(
+            _record(
+                transaction=np.where(is_tree, rows.transaction, -1),
+                time_ns=pa.array(rows.time_ns, mask=~is_tree),
+                commit_ns=np.where(is_commit, rows.time_ns, 0),
+                log=rows.length * is_tree,
+                copies=np.zeros(len(rows.length), np.int64),
+                checkpoint=np.zeros(len(rows.length), np.int64),
+                atime_copy=np.zeros(len(rows.length), np.int64),
+                atime_checkpoint=np.zeros(len(rows.length), np.int64),
+                items=is_commit.astype(np.int64),
+            )
+        )
+
+    def result(self) -> Journal | None:
+        """What there was; None where it was nothing."""
+        table = self._transactions.table()
+        if table is None or self._family not in _LOG_OF:
+            return None
+        columns = {name: np.asarray(table[name].fill_null(0)).astype(np.int64) for name in table.column_names}
+        total = {name: int(column.sum()) for name, column in columns.items()}
+        found = _transactions(columns, self._family)
+        if not len(found["transaction"]) and not self._log_syncs:
+            return None
+        why = reasons(self._family, found["time_ns_min"], found["end_ns"], self._marks, self._is_timed)
+        blocks = found["copies_sum"] // max(self._block_bytes, 1) if self._family == EXT else found["items_sum"]
+        forced = np.array([each is Why.FORCED for each in why.why], bool)
+        numbers = (found["transaction"], found["time_ns_min"], found["end_ns"], found["log_sum"], blocks)
+        each = zip(*(column.tolist() for column in numbers), why.why, strict=True)
+        again, again_bytes, most, structure = self._again(int(blocks.sum()), total["copies_sum"])
+        return Journal(
+            family=self._family,
+            transactions=[Transaction(*fields) for fields in each],
+            reasons=why,
+            bytes=self._log_sync_bytes if self._family == BTRFS else total["log_sum"],
+            copies=0 if self._family == BTRFS else int(blocks.sum()),
+            copy_bytes=total["copies_sum"],
+            again=again,
+            again_bytes=again_bytes,
+            most_again=most,
+            most_again_structure=structure,
+            atime_copy_bytes=total["atime_copy_sum"],
+            checkpoint_bytes=total["checkpoint_sum"],
+            forced_atime_bytes=int((found["atime_copy_sum"] + found["atime_checkpoint_sum"])[forced].sum()),
+            log_syncs=self._log_syncs,
+            log_sync_bytes=self._log_sync_bytes,
+        )
+
+    def _again(self, copies: int, copy_bytes: int) -> tuple[int | None, int | None, int | None, str | None]:
+        homes = self._homes.table()
+        if homes is None or not homes.num_rows or self._structures is None:
+            return None, None, None, None
+        counted = int(pc.sum(homes["copies_sum"]).as_py())
+        again = counted - homes.num_rows
+        most = homes.take(pc.select_k_unstable(homes, k=1, sort_keys=[("copies_sum", "descending")])).to_pylist()[0]
+        again_bytes = again * self._block_bytes if self._family == EXT else round(copy_bytes * again / counted)
+        return again, again_bytes, most["copies_sum"], self._structures[most["structure_max"]].as_py()
+
+
+class _Rows:
+    """A batch's columns as numbers; what there is none of is -1."""
+
+    def __init__(self, batch: pa.RecordBatch, family: str) -> None:
+        structure = batch.column("structure")
+        self.structures = structure.dictionary
+        self.structure = _numbers(structure.indices)
+        self.home = _numbers(batch.column("home_structure").indices)
+        self.home_offset = _numbers(batch.column("home_offset"))
+        self.transaction = _numbers(batch.column("transaction"))
+        self.length, self.offset, self.time_ns = (_numbers(batch.column(name)) for name in ("length", "offset", "time_ns"))
+        self.atime_alone = np.asarray(batch.column("atime_alone").fill_null(False).to_numpy(zero_copy_only=False), bool)
+        names = self.structures.to_pylist()
+        prefix = _LOG_OF[family]
+        logs = [number for number, name in enumerate(names) if (name.startswith(prefix) if family == EXT else name == prefix)]
+        self.is_log = np.isin(self.structure, logs)
+        self.is_data = self.structure == self.number_of("file_data")
+        self.is_commit = self.structure == self.number_of("journal_commit")
+
+    def number_of(self, structure: str) -> int:
+        """Its number; -2 where no row can have it."""
+        place: int = self.structures.index(structure).as_py()
+        return place if place >= 0 else -2
+
+
+def _numbers(column: pa.Array) -> _Numbers:
+    return np.asarray(column.cast(pa.int64(), safe=False).fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _record(**columns: Any) -> pa.RecordBatch:
+    return pa.record_batch({name: column if isinstance(column, pa.Array) else pa.array(column) for name, column in columns.items()})
+
+
+def _transactions(columns: dict[str, _Numbers], family: str) -> dict[str, _Numbers]:
+    """Those that were begun here, in order."""
+    order = np.argsort(columns["transaction"], kind="stable")
+    found = {name: column[order] for name, column in columns.items()}
+    if family == EXT:
+        # In place only: of a transaction that was committed before the phases that were asked for.
+        kept = (found["transaction"] >= 0) & (found["log_sum"] > 0)
+    elif family == XFS:
+        # The log's own headers carry the number of their record, which follows that of the checkpoint.
+        kept = (found["transaction"] >= 0) & (found["items_sum"] > 0)
+        owner = np.cumsum(kept) - 1
+        for name in ("log_sum",):
+            sums = np.zeros(int(kept.sum()), np.int64)
+            mine = (owner >= 0) & (found["transaction"] >= 0)
+            np.add.at(sums, owner[mine], found[name][mine])
+            found[name][kept] = sums
+    else:
+        kept = (found["transaction"] >= 0) & (found["commit_ns_max"] > 0)
+    found = {name: column[kept] for name, column in found.items()}
+    found["end_ns"] = np.where(found["commit_ns_max"] > 0, found["commit_ns_max"], found["time_ns_max"])
+    return found
+
+
+def _median(values: Sequence[int]) -> float | None:
+    return float(np.median(values)) if len(values) else None

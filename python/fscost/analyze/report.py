@@ -1,0 +1,74 @@
+"""All that is said of a recording at once, from as few passes over its rows as it takes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fscost.analyze.explain import Explanation
+from fscost.analyze.findings import NEEDS, sentences
+from fscost.analyze.groups import By, Group, Rest, keys, largest, rows, total_bytes, unknown_bytes
+from fscost.analyze.journal import Journal, Journals
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `fscost explain` prints of one recording: the first groups, `rest` what is not among them, and the phases that wrote something."""
+
+    explanation: Explanation
+    by: By
+    phases: Sequence[str]
+    wrote: Sequence[str]
+    write_bytes: int
+    unknown_write_bytes: int
+    groups: Sequence[Group]
+    rest: Rest | None
+    findings: Sequence[str]
+    journal: Journal | None
+
+    def json(self) -> dict[str, Any]:
+        """As it is printed."""
+        found: dict[str, Any] = {
+            "end": self.explanation.end,
+            "families": dict(self.explanation.families),
+            "phases": list(self.phases),
+            "write_bytes": self.write_bytes,
+            "unknown_write_bytes": self.unknown_write_bytes,
+            "by": self.by.value,
+            "groups": [{"name": group.name, "write_bytes": group.bytes, "parts": group.parts} for group in self.groups],
+            "findings": list(self.findings),
+            "journal": None if self.journal is None else self.journal.json(),
+        }
+        if self.journal is not None and self.by is By.TRANSACTION:
+            found["journal"]["by_transaction"] = [
+                {
+                    "transaction": each.number,
+                    "begin_ns": each.begin_ns,
+                    "end_ns": each.end_ns,
+                    "write_bytes": each.bytes,
+                    "blocks": each.blocks,
+                    "why": each.why.value,
+                }
+                for each in self.journal.transactions
+            ]
+        return found
+
+
+def report(whole: Explanation, phases: Sequence[str], by: By, top: int | None) -> Report:
+    """Of these phases; `top` None means all groups."""
+    chosen = whole.within(phases)
+    journals = Journals(chosen)
+    chosen.prepare([*NEEDS, keys(by), keys(By.PHASE)], journals)
+    journal = journals.result()
+    groups, rest = largest(chosen, by, top)
+    return Report(
+        explanation=chosen,
+        by=by,
+        phases=phases,
+        wrote=list(dict.fromkeys(phase for phase in phases if phase in {name for name, *_ in rows(chosen.sums(*keys(By.PHASE)))})),
+        write_bytes=total_bytes(chosen),
+        unknown_write_bytes=unknown_bytes(chosen),
+        groups=groups,
+        rest=rest,
+        findings=sentences(chosen, journal),
+        journal=journal,
+    )

@@ -1,0 +1,77 @@
+"""The table's columns, and a native batch as Arrow's."""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+SCHEMA = pa.schema(
+    {
+        "event": pa.uint64(),
+        "time_ns": pa.uint64(),
+        "phase": _TEXT,
+        "disk": _TEXT,
+        "offset": pa.uint64(),
+        "length": pa.uint64(),
+        "structure": _TEXT,
+        "home_structure": _TEXT,
+        "home_offset": pa.int64(),
+        "cause": _TEXT,
+        "atime_alone": pa.bool_(),
+        "inode": pa.int64(),
+        "tree": pa.uint64(),
+        "path": _TEXT,
+        "transaction": pa.int64(),
+        "copy": pa.uint8(),
+    }
+)
+
+
+class Names:
+    """What the numbers of the native columns stand for: one array each, which all batches share."""
+
+    def __init__(self, names: Mapping[str, Sequence[str]], disks: Sequence[str]) -> None:
+        self._texts = {name: pa.array(values, pa.string()) for name, values in {**names, "disks": disks}.items()}
+
+    def batch(self, columns: Mapping[str, bytes]) -> pa.RecordBatch:
+        """Rows as the native module gives them, with names for numbers and null for what there is none of."""
+        rows = len(columns["copy"])
+
+        def column(name: str, kind: pa.DataType) -> pa.Array:
+            return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(columns[name])])
+
+        def known(array: pa.Array) -> pa.Array:
+            return pc.if_else(pc.less(array, 0), pa.scalar(None, array.type), array)
+
+        def text(name: str, texts: str) -> pa.Array:
+            return pa.DictionaryArray.from_arrays(known(column(name, pa.int32())), self._texts[texts])
+
+        return pa.record_batch(
+            [
+                column("event", pa.uint64()),
+                column("time_ns", pa.uint64()),
+                text("interval", "intervals"),
+                text("disk", "disks"),
+                column("offset", pa.uint64()),
+                column("length", pa.uint64()),
+                text("structure", "structures"),
+                text("home", "structures"),
+                known(column("home_offset", pa.int64())),
+                text("cause", "causes"),
+                column("atime_alone", pa.uint8()).cast(pa.bool_()),
+                known(column("inode", pa.int64())),
+                column("tree", pa.uint64()),
+                text("path", "paths"),
+                known(column("transaction", pa.int64())),
+                column("copy", pa.uint8()),
+            ],
+            schema=SCHEMA,
+        )
+
+
+def chosen(batch: pa.RecordBatch, column: str, names: Sequence[str]) -> pa.Array:
+    """Where a column of text holds one of `names`."""
+    texts = batch.column(column)
+    numbers = pc.index_in(pa.array(list(names), pa.string()), texts.dictionary)
+    return pc.is_in(texts.indices, value_set=numbers.drop_null())

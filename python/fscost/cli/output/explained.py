@@ -1,0 +1,192 @@
+"""What a recording holds, for people: a table with bars, what the journal did, and findings, as wide as the terminal."""
+
+from collections.abc import Iterator, Sequence
+
+from fscost.analyze import By, Group, Journal, Report
+from fscost.analyze.commits import Why
+from fscost.cli.output.units import human_bytes, human_seconds
+from fscost.cli.output.view import plain
+
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_BAR_COLUMNS = 24
+_NARROW_BAR_COLUMNS = 6
+_ROOMY = 100
+_MOST_PARTS = 4
+_ELLIPSIS = "…"
+
+
+def lines(report: Report, title: str, width: int | None) -> Iterator[str]:
+    """Line by line; `width` None where nothing cuts it."""
+    explanation = report.explanation
+    families = ", ".join(f"{disk}: {family or 'no known file system'}" for disk, family in explanation.families.items())
+    yield plain(title)
+    unknown = percent(report.unknown_write_bytes, report.write_bytes)
+    told = f"{families}; {human_bytes(report.write_bytes)} written in {', '.join(report.wrote) or 'no phase'}; {unknown} unknown"
+    yield from _wrapped(told, width, "")
+    if explanation.end != "finished":
+        yield from _wrapped(f"the recording is not whole ({explanation.end}): only what precedes that is here", width, "")
+    if report.groups:
+        yield ""
+        yield from _table(report, width)
+    if report.journal is not None:
+        yield ""
+        yield from facts(_journal(report.journal, report.write_bytes), width)
+    if report.findings:
+        yield ""
+    for finding in report.findings:
+        yield from _wrapped(f"- {finding}", width, "  ")
+
+
+def _table(report: Report, width: int | None) -> Iterator[str]:
+    total = report.write_bytes
+    shown = list(report.groups)
+    if report.rest is not None:
+        shown.append(Group(f"({report.rest.count:,} more)", report.rest.bytes, report.rest.parts))
+    words = "causes" if report.by is By.STRUCTURE else "of it"
+    notes = {}
+    if report.by is By.TRANSACTION and report.journal is not None:
+        words = "what it was"
+        notes = {str(each.number): _transaction(report.journal, each.blocks, each.why, each.end_ns) for each in report.journal.transactions}
+    bar_columns = _BAR_COLUMNS if width is None or width >= _ROOMY else _NARROW_BAR_COLUMNS
+    rows = [(report.by.value, "bytes", "share", "", words)]
+    for group in shown:
+        numbers = human_bytes(group.bytes), percent(group.bytes, total), bar(group.bytes, total, bar_columns)
+        rows.append((one_line(group.name), *numbers, notes.get(group.name) or _parts(group)))
+    yield from columns(rows, width, bar_columns)
+
+
+def columns(rows: Sequence[tuple[str, str, str, str, str]], width: int | None, bar_columns: int) -> Iterator[str]:
+    """Name, bytes, share, bar and words; names keep their end, words their beginning, where it is narrow."""
+    size, share = (max(len(row[column]) for row in rows) for column in (1, 2))
+    name = max(len(row[0]) for row in rows)
+    if width is not None:
+        name = min(name, max(width * 9 // 20, width - size - share - bar_columns - 8 - max(len(row[4]) for row in rows)))
+    room = None if width is None else max(width - name - size - share - bar_columns - 8, 8)
+    for label, amount, part, drawn, words in rows:
+        line = f"{_tail(label, name):{name}}  {amount:>{size}}  {part:>{share}}  {drawn:{bar_columns}}  {_head(words, room)}"
+        yield line.rstrip()
+
+
+def _transaction(journal: Journal, blocks: int, why: Why, end_ns: int) -> str:
+    counted = {"ext": f"{blocks:,} block{'s' * (blocks != 1)}, ", "xfs": f"{blocks:,} item{'s' * (blocks != 1)}, "}.get(journal.family, "")
+    return f"{counted}{'' if why is Why.UNTOLD else why.value + ', '}at {end_ns / 1e9:.3f} s"
+
+
+def _journal(journal: Journal, total: int) -> Iterator[tuple[str, str]]:
+    count = len(journal.transactions)
+    if journal.family == "btrfs":
+        if journal.log_syncs:
+            each = human_bytes(journal.log_sync_bytes / journal.log_syncs)
+            yield (
+                "log trees",
+                f"{_counted(journal.log_syncs, 'fsync')}, {human_bytes(journal.log_sync_bytes)} with their superblocks, {each} each",
+            )
+        if count:
+            yield (
+                "commits",
+                f"{_counted(count, 'generation')}, {human_bytes(sum(each.bytes for each in journal.transactions))} of trees, {_why(journal)}",
+            )
+        return
+    what = "transaction" if journal.family == "ext" else "log checkpoint"
+    unit = "block" if journal.family == "ext" else "item"
+    sizes = [each.bytes for each in journal.transactions]
+    blocks = journal.blocks
+    yield (
+        "journal" if journal.family == "ext" else "log",
+        f"{_counted(count, what)}, {human_bytes(journal.bytes)}, {percent(journal.bytes, total)} of the bytes",
+    )
+    if count:
+        median, largest = sorted(sizes)[count // 2], max(sizes)
+        yield (
+            "of each",
+            f"{_counted(blocks[count // 2], unit)} ({human_bytes(median)}) in the median, {blocks[-1]:,} ({human_bytes(largest)}) at most",
+        )
+        if why := _why(journal):
+            yield "asked for", why
+    if journal.again is not None and journal.copies:
+        text = f"{percent(journal.again, journal.copies)} of {_counted(journal.copies, 'copy', 'copies')}"
+        if journal.most_again and journal.most_again > 1:
+            text += f"; one block ({journal.most_again_structure}) {journal.most_again:,} times"
+        yield "copied before", text
+    if journal.atime_copy_bytes:
+        yield "access times", f"{percent(journal.atime_copy_bytes, journal.copy_bytes)} of the copies hold nothing else"
+    if journal.checkpoint_bytes:
+        yield "checkpoints", f"{human_bytes(journal.checkpoint_bytes)} written in place"
+
+
+def _why(journal: Journal) -> str:
+    words = {Why.FORCED: "forced", Why.TIMER: "by the timer", Why.SETTLE: "at the end of a phase"}
+    counts = [(journal.reasons.count(why), text) for why, text in words.items()]
+    return ", ".join(f"{count:,} {text}" for count, text in counts if count) + (" (inferred)" if journal.reasons.inferred else "")
+
+
+def facts(pairs: Iterator[tuple[str, str]], width: int | None) -> Iterator[str]:
+    """A label and what is to be said of it, a line each."""
+    found = list(pairs)
+    labels = max((len(label) for label, _ in found), default=0)
+    for label, text in found:
+        yield from _wrapped(f"{label:{labels}}  {text}", width, " " * (labels + 2))
+
+
+def _counted(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def one_line(name: str) -> str:
+    """A name as a terminal may be told it."""
+    return plain(name).replace("\n", "�")
+
+
+def _parts(group: Group) -> str:
+    """The largest first; alone, without a share."""
+    parts = sorted(group.parts.items(), key=lambda part: -part[1])
+    if len(parts) == 1:
+        return parts[0][0]
+    texts = [f"{name} {percent(size, group.bytes)}" for name, size in parts[:_MOST_PARTS]]
+    return ", ".join(texts) + (f", {len(parts) - _MOST_PARTS} more" if len(parts) > _MOST_PARTS else "")
+
+
+def bar(size: int, total: int, width: int) -> str:
+    """A share, drawn in eighths of a column."""
+    eighths = round(width * 8 * size / total) if total else 0
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def percent(part: int, whole: int) -> str:
+    """One digit; never 0 for something, nor all for not quite all."""
+    share = 100 * part / whole if whole else 0.0
+    if part and share < 0.1:
+        return "<0.1 %"
+    return f"{share:.1f} %" if part == whole or share < 99.95 else ">99.9 %"
+
+
+def seconds(ns: int) -> str:
+    """An instant of the recording."""
+    return f"{ns / 1e9:.6f} s"
+
+
+def duration(ns: int) -> str:
+    """Between two instants."""
+    return human_seconds(ns / 1e9)
+
+
+def _tail(text: str, width: int) -> str:
+    return text if len(text) <= width else _ELLIPSIS + text[len(text) - width + 1 :]
+
+
+def _head(text: str, width: int | None) -> str:
+    return text if width is None or len(text) <= width else text[: width - 1].rstrip(" ,") + _ELLIPSIS
+
+
+def _wrapped(text: str, width: int | None, indent: str) -> Iterator[str]:
+    """At blanks; a longer word stays whole."""
+    rest = plain(text)
+    while width is not None and len(rest) > width:
+        place = rest.rfind(" ", len(indent) + 1, width + 1)
+        if place < 0:
+            place = rest.find(" ", width)
+        if place < 0:
+            break
+        yield rest[:place].rstrip()
+        rest = indent + rest[place + 1 :]
+    yield rest
