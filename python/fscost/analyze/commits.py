@@ -1,9 +1,8 @@
 """Why a journal's transaction was committed: because a program asked, because its time had come, or because the phase settled."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +15,19 @@ _PERIOD_NS = {"ext": 5 * 10**9, "xfs": 30 * 10**9, "btrfs": 30 * 10**9}
 """When the kernel commits unasked: ext4's and btrfs's mount option `commit`, and fs.xfs.xfssyncd_centisecs, unless they were changed."""
 _MARGIN_NS = 10**9
 """A timer is set in ticks and a commit takes its time: this much earlier may still be the timer."""
+_SOON_NS = 10**9
+"""A call that needs a commit has it begun by then."""
+_LOGGED = "btrfs"
+"""Where most calls are served without a commit, so that when they came says nothing of commits."""
 
 
 class Why(StrEnum):
-    """What made a transaction end; untold where the recording has no times."""
+    """What made a transaction end. `other`: no call, and too early for the timer: a sync of everything, or want of room. `untold`: the recording has no times."""
 
     FORCED = "forced"
     TIMER = "timer"
     SETTLE = "settle"
+    OTHER = "other"
     UNTOLD = "untold"
 
 
@@ -42,53 +46,47 @@ class Reasons:
 def reasons(family: str, begin_ns: Times, end_ns: Times, marks: Sequence[Mark], is_timed: bool) -> Reasons:
     """Of transactions in their order, from when the first and the last block of each was written.
 
-    Where the lab noted the calls (`sync_calls` in the mark that ends an interval), one that spans the end forced it. Elsewhere: a timer runs from the
-    beginning of a transaction, which is neither before the one before was being written nor, as intervals end settled, before its interval; so one
-    that comes earlier was forced (by an fsync, a sync or for want of room), but for the last of each interval, which is what settling writes.
+    A timer runs from the beginning of a transaction, which is neither before the one before was being written nor, as intervals end settled, before
+    its interval; so one that comes earlier is not the timer's. The last of each interval is what settling writes. Where the lab heard the calls
+    (`sync_calls` in the mark that ends an interval), one since the transaction before forced it; elsewhere it was forced if it came early.
     """
     if not len(end_ns) or not is_timed:
         return Reasons([Why.UNTOLD] * len(end_ns), False)
     bounds = np.array([mark.at_ns for mark in marks], np.int64)
     interval = np.searchsorted(bounds, end_ns, side="right")
     last = np.append(interval[1:] != interval[:-1], bool(len(marks)) and bool(interval[-1] < len(marks)))
-    began = np.maximum(np.append(0, begin_ns[:-1]), np.append(0, bounds)[interval])
+    before_begin, before_end = np.append(0, begin_ns[:-1]), np.append(0, end_ns[:-1])
+    began = np.maximum(before_begin, np.append(0, bounds)[interval])
     early = begin_ns - began < _PERIOD_NS[family] - _MARGIN_NS
-    forced = early & ~last
-    inferred = False
-    for number in np.unique(interval):
-        here = interval == number
-        calls = _calls(marks[number].detail) if number < len(marks) else None
-        if calls is None:
-            inferred = True
-        else:
-            forced[here] = _spanned(end_ns[here], calls)
-    return Reasons([_why(bool(f), bool(s)) for f, s in zip(forced, last, strict=True)], inferred)
+    calls, heard = _calls(marks, interval, end_ns) if family != _LOGGED else (np.array([], np.int64), np.zeros(len(end_ns), bool))
+    called = np.searchsorted(calls, end_ns, side="right") > np.searchsorted(calls, before_begin, side="right")
+    # Of many calls that needed no commit, the last before the timer's needed none either.
+    first = np.append(calls, np.iinfo(np.int64).max)[np.searchsorted(calls, before_end, side="right")]
+    forced = np.where(heard, called & (early | (begin_ns - first < _SOON_NS)), early & ~last)
+    found = np.select([forced, last, early], [Why.FORCED, Why.SETTLE, Why.OTHER], Why.TIMER)
+    return Reasons([Why(each) for each in found], not heard.all())
 
 
-def _why(forced: bool, last: bool) -> Why:
-    return Why.FORCED if forced else Why.SETTLE if last else Why.TIMER
+def _calls(marks: Sequence[Mark], interval: NDArray[np.int64], end_ns: Times) -> tuple[Times, NDArray[np.bool_]]:
+    """All calls, in order; and of which transactions it is known whether there was one: a mark holds only so many."""
+    calls: list[Times] = []
+    heard = np.zeros(len(end_ns), bool)
+    for number in map(int, np.unique(interval)):
+        if not 0 < number < len(marks):
+            continue
+        noted = marks[number].detail.get("sync_calls")
+        if not isinstance(noted, dict) or not isinstance(noted.get("after_us"), list):
+            continue
+        times = marks[number - 1].at_ns + 1000 * np.cumsum(np.fromiter(_whole(noted["after_us"]), np.int64))
+        times = times[times <= marks[number].at_ns]
+        calls.append(times)
+        heard |= (interval == number) & ((end_ns <= times.max(initial=0)) | (len(times) == noted.get("count")))
+    return np.sort(np.concatenate([np.array([], np.int64), *calls])), heard
 
 
-def _spanned(instants: Times, calls: Times) -> NDArray[np.bool_]:
-    """Which instants lie within a call."""
-    if not len(calls):
-        return np.zeros(len(instants), bool)
-    calls = calls[np.argsort(calls[:, 0], kind="stable")]
-    latest_end = np.maximum.accumulate(calls[:, 1])
-    place = np.searchsorted(calls[:, 0], instants, side="right") - 1
-    return (place >= 0) & (latest_end[np.maximum(place, 0)] >= instants)
-
-
-def _calls(detail: Mapping[str, Any]) -> Times | None:
-    """Begin and end of each call; None where the lab did not note them, or not all."""
-    noted = detail.get("sync_calls")
-    if not isinstance(noted, dict) or not isinstance(noted.get("calls"), list):
-        return None
-    found = list(_pairs(noted["calls"]))
-    return np.array(found, np.int64).reshape(-1, 2) if len(found) == noted.get("count") else None
-
-
-def _pairs(calls: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    for call in calls:
-        if isinstance(call, list) and len(call) == 2 and all(type(each) is int and 0 <= each < 1 << 63 for each in call):
-            yield call[0], call[1]
+def _whole(differences_us: Sequence[object]) -> Iterator[int]:
+    """Whoever wrote the recording wrote these: no sum of them is out of bounds."""
+    for each in differences_us:
+        if type(each) is not int or not 0 <= each < 1 << 32:
+            return
+        yield each

@@ -85,6 +85,7 @@ class Journal:
             "commits_forced": self.reasons.count(Why.FORCED),
             "commits_timer": self.reasons.count(Why.TIMER),
             "commits_settle": self.reasons.count(Why.SETTLE),
+            "commits_other": self.reasons.count(Why.OTHER),
             "commits_inferred": self.reasons.inferred,
             "forced_atime_write_bytes": self.forced_atime_bytes,
             "log_syncs": self.log_syncs,
@@ -115,7 +116,7 @@ class Journals:
             ],
         )
         self._homes = Sum(["home_offset"], [("copies", "sum"), ("structure", "max")])
-        self._structures: pa.Array | None = None
+        self._homes_of: pa.Array | None = None
         self._block_bytes = 0
         self._last_pairs: tuple[int, _Numbers] = (-1, np.array([], np.int64))
         self._log_generation = 0
@@ -130,7 +131,7 @@ class Journals:
         if self._family == BTRFS:
             self._btrfs(rows)
             return
-        self._structures = rows.structures
+        self._homes_of = rows.homes
         if not self._block_bytes and rows.is_log.any():
             # A descriptor, a commit and what they copy are whole blocks of the journal.
             self._block_bytes = int(np.gcd.reduce(rows.length[rows.is_log & (rows.transaction >= 0)])) if self._family == EXT else 1
@@ -238,13 +239,13 @@ class Journals:
 
     def _again(self, copies: int, copy_bytes: int) -> tuple[int | None, int | None, int | None, str | None]:
         homes = self._homes.table()
-        if homes is None or not homes.num_rows or self._structures is None:
+        if homes is None or not homes.num_rows or self._homes_of is None:
             return None, None, None, None
         counted = int(pc.sum(homes["copies_sum"]).as_py())
         again = counted - homes.num_rows
         most = homes.take(pc.select_k_unstable(homes, k=1, sort_keys=[("copies_sum", "descending")])).to_pylist()[0]
         again_bytes = again * self._block_bytes if self._family == EXT else round(copy_bytes * again / counted)
-        return again, again_bytes, most["copies_sum"], self._structures[most["structure_max"]].as_py()
+        return again, again_bytes, most["copies_sum"], self._homes_of[most["structure_max"]].as_py()
 
 
 class _Rows:
@@ -254,6 +255,7 @@ class _Rows:
         structure = batch.column("structure")
         self.structures = structure.dictionary
         self.structure = _numbers(structure.indices)
+        self.homes = batch.column("home_structure").dictionary
         self.home = _numbers(batch.column("home_structure").indices)
         self.home_offset = _numbers(batch.column("home_offset"))
         self.transaction = _numbers(batch.column("transaction"))

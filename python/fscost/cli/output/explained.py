@@ -115,7 +115,7 @@ def _journal(journal: Journal, total: int) -> Iterator[tuple[str, str]]:
 
 
 def _why(journal: Journal) -> str:
-    words = {Why.FORCED: "forced", Why.TIMER: "by the timer", Why.SETTLE: "at the end of a phase"}
+    words = {Why.FORCED: "forced", Why.TIMER: "by the timer", Why.SETTLE: "at the end of a phase", Why.OTHER: "by a sync or for want of room"}
     counts = [(journal.reasons.count(why), text) for why, text in words.items()]
     return ", ".join(f"{count:,} {text}" for count, text in counts if count) + (" (inferred)" if journal.reasons.inferred else "")
 

@@ -1,0 +1,52 @@
+"""Tables made by hand."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from fscost.analyze.explain import Explanation, Mark
+from fscost.analyze.rows import SCHEMA
+
+BLOCK = 4096
+S = 10**9
+JOURNAL = frozenset({"journal_descriptor", "journal_copy", "journal_commit", "journal_superblock", "log", "log_tree"})
+_DEFAULTS: dict[str, Any] = {
+    "phase": "work",
+    "disk": "main",
+    "offset": 0,
+    "length": BLOCK,
+    "cause": "data",
+    "tree": 0,
+    "copy": 0,
+    "atime_alone": False,
+}
+
+
+def row(structure: str, home: str | None = None, **columns: Any) -> dict[str, Any]:
+    """A row, a second after the one before unless it says `time_ns`."""
+    return {"structure": structure, "home_structure": home, **columns}
+
+
+def explanation(
+    rows: Sequence[dict[str, Any]], family: str = "ext", marks: Sequence[Mark] = (), batches: int = 1, is_timed: bool = True
+) -> Explanation:
+    """Of these rows, in so many batches."""
+    whole = [{**_DEFAULTS, "event": number, "time_ns": (number + 1) * S, **each} for number, each in enumerate(rows)]
+    columns = {name: [each.get(name) for each in whole] for name in SCHEMA.names}
+    arrays = [pa.array(columns[field.name], field.type.value_type if pa.types.is_dictionary(field.type) else field.type) for field in SCHEMA]
+    arrays = [array.dictionary_encode() if pa.types.is_dictionary(field.type) else array for array, field in zip(arrays, SCHEMA, strict=True)]
+    table = pa.table(arrays, schema=SCHEMA)
+    size = max(1, -(-len(rows) // batches))
+    chunks = pa.Table.from_batches(table.to_batches(max_chunksize=size), schema=SCHEMA)
+    phases = list(dict.fromkeys(each["phase"] for each in whole))
+    return Explanation.of(chunks, {"main": family}, phases, JOURNAL, marks=marks, is_timed=is_timed)
+
+
+def commit(number: int, homes: Sequence[tuple[str, int]], at_ns: int, **columns: Any) -> list[dict[str, Any]]:
+    """A transaction of ext: descriptor, a copy of each home (structure and block), commit block a millisecond later."""
+    common = {"transaction": number, "cause": "log", "time_ns": at_ns}
+    copies = [
+        row("journal_copy", structure, home_offset=block * BLOCK, **{**common, "cause": "allocation", **columns}) for structure, block in homes
+    ]
+    return [row("journal_descriptor", **common), *copies, row("journal_commit", **{**common, "time_ns": at_ns + 10**6})]
