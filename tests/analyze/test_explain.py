@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -20,6 +21,8 @@ from fscost.lab.base import LabOptions
 from fscost.lab.native import NativeLab, find_binaries
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
+
+from .made import BLOCK, S, commit, explanation, row
 
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
@@ -175,12 +178,29 @@ def test_bad_input_is_one_error(arguments: list[str], words: str, recording: Pat
     assert "Traceback" not in told.stderr
 
 
+def blocks_of_the_docs(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs/explaining.md").read_text(), re.DOTALL)
+
+
 def test_the_queries_of_the_docs_run(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they stand there, on a real recording and on a table made by hand that has what the recording has not."""
     monkeypatch.chdir(tmp_path)
-    analyze.explain(recording).write_parquet(tmp_path / "bytes.parquet")
-    queries = re.findall(r"```python\n(.*?)```", (ROOT / "docs/explaining.md").read_text(), re.DOTALL)
-    assert len(queries) >= 3
-    for query in queries:
+    whole = analyze.explain(recording)
+    whole.write_parquet(tmp_path / "bytes.parquet")
+    queries = blocks_of_the_docs("sql")
+    assert len(queries) >= 5
+    answers = [duckdb.sql(query).fetchall() for query in queries]
+    files = {row[0]: row[1:3] for row in answers[0]}
+    assert files["/d/hello.txt"][1] == DATA_BYTES
+    assert sum(row[4] for row in answers[1]) == analyze.total_bytes(whole)
+    assert {row[0]: row[1:3] for row in answers[4]}[".txt"] == (1, DATA_BYTES)
+    (tmp_path / "bytes.parquet").unlink()
+    rows = [row("file_data"), *commit(1, [("inode_table", 5)], S), *commit(2, [("inode_table", 5), ("directory", 6)], 3 * S)]
+    explanation(rows).write_parquet(tmp_path / "bytes.parquet")
+    answers = [duckdb.sql(query).fetchall() for query in queries]
+    assert [each[:4] for each in answers[3]] == [(5 * BLOCK, "inode_table", None, 2)]
+    assert [each[1] for each in answers[5]] == [1, 1]
+    for query in blocks_of_the_docs("python"):
         scope: dict[str, Any] = {}
         exec(compile(query, "docs/explaining.md", "exec"), scope)
         assert isinstance(scope["answer"], pa.Table)
