@@ -86,16 +86,26 @@ def export_image(recording: Path, disk: str, image: Path, at: str | None = None)
     """The disk as a sparse file, at the end or at `at`: a mark's name, or seconds since the recording began."""
     with errors(recording), new_file(image):
         source = _open(recording)
-        marks = [name for _, name, _ in source.marks()]
-        at_ns = None
-        if at is not None and at not in marks:
-            try:
-                at_ns = round(float(at) * 1e9)
-            except (ValueError, OverflowError):
-                at_ns = -1
-            if at_ns < 0:
-                raise InputError(f"{at!r} is no instant of {recording}", f"a number of seconds, or one of its marks: {', '.join(marks)}")
-        source.export_image(_disk_index(source, recording, disk), str(image), at_ns, at if at in marks else None)
+        marks = [(at_ns, name) for at_ns, name, _ in source.marks()]
+        named = at in [name for _, name in marks]
+        at_ns = None if at is None or named else instant_ns(recording, marks, at)
+        source.export_image(_disk_index(source, recording, disk), str(image), at_ns, at if named else None)
+
+
+def instant_ns(recording: Path, marks: Sequence[tuple[int, str]], at: str) -> int:
+    """Nanoseconds since the recording began: of the first mark of this name, or of a number of seconds."""
+    for at_ns, name in marks:
+        if name == at:
+            return at_ns
+    try:
+        found = round(float(at) * 1e9)
+    except (ValueError, OverflowError):
+        found = -1
+    if not 0 <= found < 1 << 63:
+        raise InputError(
+            f"{at!r} is no instant of {recording}", f"a number of seconds, or one of its marks: {', '.join(name for _, name in marks)}"
+        )
+    return found
 
 
 def export_dm_log_writes(recording: Path, disk: str, log: Path) -> int:
@@ -185,7 +195,7 @@ def write_requests(recording: Path, table: Path) -> int:
     try:
         with errors(recording), contextlib.ExitStack() as stack:
             writer: pq.ParquetWriter | None = None
-            for batch in _batches(recording):
+            for batch in _requests(recording):
                 if writer is None:
                     writer = stack.enter_context(pq.ParquetWriter(table, batch.schema, compression=COMPRESSION))
                 writer.write_batch(batch)
@@ -196,7 +206,13 @@ def write_requests(recording: Path, table: Path) -> int:
     return rows
 
 
-def _batches(recording: Path) -> Iterator[pa.RecordBatch]:
+def requests(recording: Path) -> Iterator[pa.RecordBatch]:
+    """Every request, in the order of completion, without its content; `event` is its number in the recording, marks counted."""
+    with errors(recording):
+        yield from _requests(recording)
+
+
+def _requests(recording: Path) -> Iterator[pa.RecordBatch]:
     source = _open(recording)
     disks = pa.array([disk["name"] for disk in source.info()["disks"]])
     for columns in source.requests():
@@ -209,6 +225,7 @@ def _batches(recording: Path) -> Iterator[pa.RecordBatch]:
         op = column("op", pa.uint8()).cast(pa.int8())
         yield pa.record_batch(
             {
+                "event": column("event", pa.uint64()),
                 "submit_ns": column("submit_ns", pa.uint64()),
                 "complete_ns": column("complete_ns", pa.uint64()),
                 "disk": pa.DictionaryArray.from_arrays(disk, disks),

@@ -75,7 +75,11 @@ class FakeNative:
 
             def requests(self) -> Iterator[dict[str, Any]]:
                 wide, narrow = struct.pack("<2Q", 0, 4096), struct.pack("<2H", 0, 0)
-                yield dict.fromkeys(("submit_ns", "complete_ns", "offset", "length"), wide) | {"disk": narrow, "op": b"\1\1", "fua": b"\0\1"}
+                yield dict.fromkeys(("event", "submit_ns", "complete_ns", "offset", "length"), wide) | {
+                    "disk": narrow,
+                    "op": b"\1\1",
+                    "fua": b"\0\1",
+                }
 
         return SimpleNamespace(Recording=Recording, RecordingError=RecordingError)
 

@@ -3,6 +3,7 @@
 from fscost.analyze.explain import Explanation, explain
 from fscost.analyze.findings import findings
 from fscost.analyze.groups import By, Group, Rest, groups, kinds, largest, total_bytes, unknown_bytes
+from fscost.analyze.instant import Instant, Request, Running, Volatile, at
 from fscost.analyze.journal import Journal, Transaction, journal
 from fscost.analyze.report import Report, report
 
@@ -10,10 +11,15 @@ __all__ = [
     "By",
     "Explanation",
     "Group",
+    "Instant",
     "Journal",
     "Report",
+    "Request",
     "Rest",
+    "Running",
     "Transaction",
+    "Volatile",
+    "at",
     "explain",
     "findings",
     "groups",

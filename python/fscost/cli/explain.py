@@ -11,6 +11,7 @@ import typer
 from fscost import analyze
 from fscost.analyze import By
 from fscost.cli.output import explained
+from fscost.cli.output import instant as output
 from fscost.cli.output.terminal import given_columns
 from fscost.cli.output.view import plain
 from fscost.errors import InputError
@@ -29,6 +30,10 @@ def explain(
         list[str] | None, typer.Option(metavar="NAME", help="Of a run: only this profile; may be given again. (default: each)")
     ] = None,
     top: Annotated[int, typer.Option(metavar="N", min=1, help="So many lines; the rest in one.")] = 20,
+    at: Annotated[
+        str | None, typer.Option(metavar="INSTANT", help="What the disks did and held at a mark, or so many seconds after the beginning.")
+    ] = None,
+    around: Annotated[int, typer.Option(metavar="N", min=0, max=1000, help="With --at: so many requests before it, and after it.")] = 6,
     parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table, a row for each written extent; must not exist.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object, with all groups.")] = False,
 ) -> None:
@@ -38,9 +43,13 @@ def explain(
     if parquet is not None and parquet.exists():
         raise InputError(f"{parquet} exists", "name a file that does not")
     kept = _kept(source, profile or [])
-    if parquet is not None and len(kept) > 1:
-        names = ", ".join(each.profile for each in kept)
-        raise InputError(f"--parquet is one recording's table, and {source} has {len(kept)}", f"choose one with --profile: {names}")
+    if at is not None:
+        if phase or all_ or parquet is not None:
+            raise InputError("--at tells of one instant; --phase, --all and --parquet of all", "leave one out")
+        _tell_instant(source, kept, at, around, json_)
+        return
+    if parquet is not None:
+        _only(source, kept, "--parquet")
     objects = []
     for number, each in enumerate(kept):
         whole = analyze.explain(each.recording)
@@ -57,6 +66,23 @@ def explain(
             print(plain(f"\n{parquet}: {rows:,} rows, of all phases"))
     if json_:
         print(json.dumps(objects[0] if source.is_file() else {"run": str(source), "recordings": objects}, indent=2))
+
+
+def _tell_instant(source: Path, kept: "list[Kept]", at: str, around: int, json_: bool) -> None:
+    only = _only(source, kept, "--at")
+    instant = analyze.at(only.recording, analyze.explain(only.recording), at, around)
+    if json_:
+        print(json.dumps({**only.json(), **instant.json()}, indent=2))
+        return
+    for line in output.lines(instant, only.title, given_columns(sys.stdout)):
+        print(line)
+
+
+def _only(source: Path, kept: "list[Kept]", option: str) -> "Kept":
+    if len(kept) > 1:
+        names = ", ".join(each.profile for each in kept)
+        raise InputError(f"{option} is about one recording, and {source} has {len(kept)}", f"choose one with --profile: {names}")
+    return kept[0]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from fscost.analyze import By, Group, Journal, Report
 from fscost.analyze.commits import Why
-from fscost.cli.output.units import human_bytes, human_seconds
+from fscost.cli.output.units import human_bytes
 from fscost.cli.output.view import plain
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -63,7 +63,7 @@ def columns(rows: Sequence[tuple[str, str, str, str, str]], width: int | None, b
         name = min(name, max(width * 9 // 20, width - size - share - bar_columns - 8 - max(len(row[4]) for row in rows)))
     room = None if width is None else max(width - name - size - share - bar_columns - 8, 8)
     for label, amount, part, drawn, words in rows:
-        line = f"{_tail(label, name):{name}}  {amount:>{size}}  {part:>{share}}  {drawn:{bar_columns}}  {_head(words, room)}"
+        line = f"{tail(label, name):{name}}  {amount:>{size}}  {part:>{share}}  {drawn:{bar_columns}}  {head(words, room)}"
         yield line.rstrip()
 
 
@@ -160,21 +160,13 @@ def percent(part: int, whole: int) -> str:
     return f"{share:.1f} %" if part == whole or share < 99.95 else ">99.9 %"
 
 
-def seconds(ns: int) -> str:
-    """An instant of the recording."""
-    return f"{ns / 1e9:.6f} s"
-
-
-def duration(ns: int) -> str:
-    """Between two instants."""
-    return human_seconds(ns / 1e9)
-
-
-def _tail(text: str, width: int) -> str:
+def tail(text: str, width: int) -> str:
+    """Its end, where it is too long."""
     return text if len(text) <= width else _ELLIPSIS + text[len(text) - width + 1 :]
 
 
-def _head(text: str, width: int | None) -> str:
+def head(text: str, width: int | None) -> str:
+    """Its beginning, where it is too long."""
     return text if width is None or len(text) <= width else text[: width - 1].rstrip(" ,") + _ELLIPSIS
 
 

@@ -1,0 +1,275 @@
+"""What the disks were doing and holding at one instant: for a power cut, or a pause that nobody understands."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fscost import capture
+from fscost.analyze.explain import Explanation
+from fscost.analyze.sums import Sum
+
+_CHANGES = ("write", "write_zeroes")
+_WHAT = ("structure", "home_structure", "cause", "path", "transaction")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request. What was written by it comes from its largest row; `rows` says how many it has."""
+
+    event: int
+    disk: str
+    op: str
+    offset: int
+    length: int
+    submit_ns: int
+    complete_ns: int
+    fua: bool
+    structure: str | None = None
+    home_structure: str | None = None
+    cause: str | None = None
+    path: str | None = None
+    transaction: int | None = None
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class Volatile:
+    """Bytes that were written and not yet durable, of one structure and file."""
+
+    structure: str
+    path: str | None
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Running:
+    """The newest transaction that had a block in the journal; `state` is `being written`, `complete` (its commit block is there) or `durable`.
+    Of xfs and btrfs it is not known which block ends one: its state is None."""
+
+    number: int
+    begin_ns: int
+    bytes: int
+    state: str | None
+
+
+@dataclass(frozen=True)
+class Instant:
+    """All that is told. `under_way`: submitted before and not completed; `volatile_bytes` = the sum of `volatile`."""
+
+    at_ns: int
+    phase: str
+    phase_begin_ns: int
+    written: Sequence[tuple[str, int]]
+    written_bytes: int
+    phase_written: Sequence[tuple[str, int]]
+    phase_written_bytes: int
+    last_flush_ns: int | None
+    volatile: Sequence[Volatile]
+    volatile_bytes: int
+    volatile_requests: int
+    running: Running | None
+    under_way: Sequence[Request]
+    before: Sequence[Request]
+    after: Sequence[Request]
+
+    def json(self) -> dict[str, Any]:
+        """As it is printed."""
+        found = asdict(self)
+        for name, sums in (("written", self.written), ("phase_written", self.phase_written)):
+            found[name] = [{"structure": structure, "write_bytes": length} for structure, length in sums]
+        return found
+
+
+def at(recording: Path, explanation: Explanation, instant: str, count: int) -> Instant:
+    """`instant` is a mark's name, or seconds since the recording began; `count` requests before and after it are listed."""
+    at_ns = capture.instant_ns(recording, [(mark.at_ns, mark.name) for mark in explanation.marks], instant)
+    requests = _Requests(at_ns, count)
+    for batch in capture.requests(recording):
+        requests.add(batch)
+    listed = [*requests.under_way, *requests.before, *requests.after]
+    rows = _Rows(at_ns, requests.volatile_events(), {each.event for each in listed})
+    explanation.prepare([], rows)
+    phase, begin_ns = _phase(explanation, at_ns)
+    written, phase_written = rows.written(), rows.written(phase)
+    volatile = rows.volatile()
+    return Instant(
+        at_ns=at_ns,
+        phase=phase,
+        phase_begin_ns=begin_ns,
+        written=written,
+        written_bytes=sum(length for _, length in written),
+        phase_written=phase_written,
+        phase_written_bytes=sum(length for _, length in phase_written),
+        last_flush_ns=requests.last_flush_ns,
+        volatile=volatile,
+        volatile_bytes=sum(each.bytes for each in volatile),
+        volatile_requests=len(requests.volatile_events()),
+        running=rows.running(requests.volatile_events()),
+        under_way=[rows.told(each) for each in requests.under_way],
+        before=[rows.told(each) for each in requests.before],
+        after=[rows.told(each) for each in requests.after],
+    )
+
+
+def _phase(explanation: Explanation, at_ns: int) -> tuple[str, int]:
+    begun = [mark for mark in explanation.marks if mark.at_ns <= at_ns]
+    return (begun[-1].name, begun[-1].at_ns) if begun else ("before", 0)
+
+
+@dataclass
+class _Disk:
+    """Of one disk: changes that no flush has followed, as far as is known."""
+
+    flushed_ns: int = -1
+    events: list[NDArray[np.int64]] = field(default_factory=list)
+    completed: list[NDArray[np.int64]] = field(default_factory=list)
+
+    def forget(self) -> None:
+        """What had completed when the newest flush was submitted is durable (docs/recording-format.md, Meaning)."""
+        kept = [times > self.flushed_ns for times in self.completed]
+        self.events = [events[keep] for events, keep in zip(self.events, kept, strict=True) if keep.any()]
+        self.completed = [times[keep] for times, keep in zip(self.completed, kept, strict=True) if keep.any()]
+
+
+class _Requests:
+    """What the requests alone say. They come in the order of their completion."""
+
+    def __init__(self, at_ns: int, count: int) -> None:
+        self._at_ns, self._count = at_ns, count
+        self._disks: dict[str, _Disk] = {}
+        self.before: list[Request] = []
+        self.after: list[Request] = []
+        self.under_way: list[Request] = []
+        self.last_flush_ns: int | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take in the next requests."""
+        complete = _numbers(batch, "complete_ns")
+        submit = _numbers(batch, "submit_ns")
+        past = int(np.searchsorted(complete, self._at_ns, side="right"))
+        if past:
+            self._past(batch.slice(0, past), submit[:past], complete[:past])
+            self.before = [*self.before, *_listed(batch.slice(max(past - self._count, 0), min(past, self._count)))][-self._count :]
+        under_way = np.flatnonzero(submit[past:] <= self._at_ns) + past
+        self.under_way += _listed(batch.take(pa.array(under_way)))
+        later = np.flatnonzero(submit[past:] > self._at_ns)[: self._count - len(self.after)] + past
+        self.after += _listed(batch.take(pa.array(later)))
+
+    def _past(self, batch: pa.RecordBatch, submit: NDArray[np.int64], complete: NDArray[np.int64]) -> None:
+        ops = np.asarray(batch.column("op").cast(pa.string()).to_numpy(zero_copy_only=False), str)
+        disks = np.asarray(batch.column("disk").cast(pa.string()).to_numpy(zero_copy_only=False), str)
+        events = _numbers(batch, "event")
+        is_change = np.isin(ops, _CHANGES) & ~np.asarray(batch.column("fua").to_numpy(zero_copy_only=False), bool)
+        for name in np.unique(disks):
+            disk = self._disks.setdefault(str(name), _Disk())
+            mine = disks == name
+            flushes = mine & (ops == "flush")
+            if flushes.any():
+                disk.flushed_ns = max(disk.flushed_ns, int(submit[flushes].max()))
+                self.last_flush_ns = max(self.last_flush_ns or 0, int(complete[flushes].max()))
+            chosen = mine & is_change & (complete > disk.flushed_ns)
+            disk.forget()
+            if chosen.any():
+                disk.events.append(events[chosen])
+                disk.completed.append(complete[chosen])
+
+    def volatile_events(self) -> NDArray[np.int64]:
+        """Those that a power cut may have taken."""
+        found = [events for disk in self._disks.values() for events in disk.events]
+        return np.sort(np.concatenate([np.array([], np.int64), *found]))
+
+
+class _Rows:
+    """What the explained rows say of them."""
+
+    def __init__(self, at_ns: int, volatile: NDArray[np.int64], listed: set[int]) -> None:
+        self._at_ns = pa.scalar(at_ns, pa.uint64())
+        self._volatile_events = pa.array(volatile, pa.uint64())
+        self._listed = pa.array(sorted(listed), pa.uint64())
+        self._by_structure = Sum(["structure", "phase"])
+        self._volatile = Sum(["structure", "path"])
+        self._transactions = Sum(["transaction"], [("length", "sum"), ("time_ns", "min"), ("time_ns", "max")])
+        self._commits: dict[int, int] = {}
+        self._has_commits = False
+        self._told: dict[int, list[dict[str, Any]]] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take in the next rows."""
+        for row in batch.filter(pc.is_in(batch.column("event"), value_set=self._listed)).select(["event", "length", *_WHAT]).to_pylist():
+            self._told.setdefault(row["event"], []).append(row)
+        past = batch.filter(pc.less_equal(batch.column("time_ns"), self._at_ns))
+        if not past.num_rows:
+            return
+        self._by_structure.add(past)
+        volatile = past.filter(pc.is_in(past.column("event"), value_set=self._volatile_events))
+        if volatile.num_rows:
+            self._volatile.add(volatile)
+        structure = past.column("structure").cast(pa.string())
+        # The journal of ext, the log of xfs, all trees of btrfs; not what a journal's transaction left to be written in place.
+        is_log = pc.and_(pc.is_valid(past.column("transaction")), pc.match_substring_regex(structure, "^(journal_|log|.*_tree$)"))
+        log = past.filter(is_log)
+        if log.num_rows:
+            self._transactions.add(log)
+        for row in past.filter(pc.equal(structure, "journal_commit")).select(["transaction", "event"]).to_pylist():
+            self._has_commits = True
+            if row["transaction"] is not None:
+                self._commits = {row["transaction"]: row["event"]}
+
+    def written(self, phase: str | None = None) -> list[tuple[str, int]]:
+        """By structure, the most first; of one phase, or of all."""
+        table = self._by_structure.table()
+        if table is None:
+            return []
+        if phase is not None:
+            table = table.filter(pc.equal(table["phase"].cast(pa.string()), phase))
+        sums = table.group_by("structure").aggregate([("length_sum", "sum")])
+        rows = zip(sums["structure"].cast(pa.string()).to_pylist(), sums["length_sum_sum"].to_pylist(), strict=True)
+        return sorted(rows, key=lambda row: (-row[1], row[0]))
+
+    def volatile(self) -> list[Volatile]:
+        """By structure and file, the most first."""
+        table = self._volatile.table()
+        if table is None:
+            return []
+        return sorted((Volatile(*row.values()) for row in table.to_pylist()), key=lambda each: (-each.bytes, each.structure, each.path or ""))
+
+    def running(self, volatile: NDArray[np.int64]) -> Running | None:
+        """The newest transaction."""
+        table = self._transactions.table()
+        if table is None:
+            return None
+        [newest] = table.take(
+            pc.select_k_unstable(table, k=1, sort_keys=[("time_ns_max", "descending"), ("transaction", "descending")])
+        ).to_pylist()
+        number = newest["transaction"]
+        state = None
+        if self._has_commits:
+            commit = self._commits.get(number)
+            state = "being written" if commit is None else "complete" if commit in volatile else "durable"
+        return Running(number, newest["time_ns_min"], newest["length_sum"], state)
+
+    def told(self, request: Request) -> Request:
+        """With what it wrote."""
+        rows = self._told.get(request.event)
+        if not rows:
+            return request
+        largest = max(rows, key=lambda row: row["length"])
+        return Request(**{**asdict(request), **{name: largest[name] for name in _WHAT}, "rows": len(rows)})
+
+
+def _listed(batch: pa.RecordBatch) -> list[Request]:
+    return [Request(**row) for row in _columns(batch)]
+
+
+def _columns(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    yield from batch.select(["event", "disk", "op", "offset", "length", "submit_ns", "complete_ns", "fua"]).to_pylist()
+
+
+def _numbers(batch: pa.RecordBatch, column: str) -> NDArray[np.int64]:
+    return np.asarray(batch.column(column).cast(pa.int64(), safe=False))

@@ -1,0 +1,81 @@
+"""One instant of a recording, on one screen."""
+
+from collections.abc import Iterator, Sequence
+
+from fscost.analyze import Instant, Request, Volatile
+from fscost.cli.output.explained import facts, head, one_line
+from fscost.cli.output.units import human_bytes, human_seconds
+from fscost.cli.output.view import plain
+
+_MOST_STRUCTURES = 5
+_MOST_VOLATILE = 4
+
+
+def lines(instant: Instant, title: str, width: int | None) -> Iterator[str]:
+    """Line by line; `width` None where nothing cuts it."""
+    yield plain(f"{title} at {_time(instant.at_ns)}")
+    yield ""
+    yield from facts(_facts(instant), width)
+    yield ""
+    several = len({each.disk for each in (*instant.before, *instant.under_way, *instant.after)}) > 1
+    listed: list[tuple[str, Sequence[Request]]] = [("", instant.before), ("under way", instant.under_way), ("after", instant.after)]
+    rows = {heading: [_row(each, several) for each in requests] for heading, requests in listed}
+    columns = [max((len(row[column]) for found in rows.values() for row in found), default=0) for column in range(3)]
+    for heading, found in rows.items():
+        if heading == "after" or (heading and found):
+            yield f"{f'---- {_time(instant.at_ns)}, {heading}: ':-<70}" if found else f"---- {_time(instant.at_ns)}, nothing after"
+        for begun, took, request, what in found:
+            line = f"{begun:>{columns[0]}}  {took:>{columns[1]}}  {request:{columns[2]}}  "
+            yield (line + head(what, None if width is None else max(width - len(line), 8))).rstrip()
+
+
+def _facts(instant: Instant) -> Iterator[tuple[str, str]]:
+    yield "phase", f"{instant.phase}, {human_seconds((instant.at_ns - instant.phase_begin_ns) / 1e9)} after it began"
+    sizes = [f"{structure} {human_bytes(size)}" for structure, size in instant.phase_written or instant.written]
+    whole = f"{human_bytes(instant.written_bytes)} since the beginning"
+    told = (
+        f"{whole}; {human_bytes(instant.phase_written_bytes)} in this phase" if instant.phase_written else f"{whole}, nothing yet in this phase"
+    )
+    yield "written", f"{told}: {_first(sizes, _MOST_STRUCTURES)}" if sizes else told
+    if (running := instant.running) is not None:
+        state = "" if running.state is None else f"; {running.state}"
+        yield "transaction", f"{running.number}, first block at {_time(running.begin_ns)}, {human_bytes(running.bytes)} so far{state}"
+    flush = "there was no flush before" if instant.last_flush_ns is None else f"last flush ended at {_time(instant.last_flush_ns)}"
+    if instant.volatile_requests:
+        count = f"{instant.volatile_requests:,} request{'s' * (instant.volatile_requests != 1)}"
+        of = _first([_volatile(each) for each in instant.volatile], _MOST_VOLATILE)
+        yield "not durable", f"{human_bytes(instant.volatile_bytes)} in {count} ({flush}): {of}"
+    else:
+        yield "not durable", f"nothing ({flush})"
+
+
+def _first(texts: Sequence[str], most: int) -> str:
+    return ", ".join(texts[:most]) + (f", {len(texts) - most} more" if len(texts) > most else "")
+
+
+def _volatile(each: Volatile) -> str:
+    return f"{each.structure}{'' if each.path is None else f' of {one_line(each.path)}'} {human_bytes(each.bytes)}"
+
+
+def _row(request: Request, several: bool) -> tuple[str, str, str, str]:
+    """When it completed, how long it took, what it was, and what was in it."""
+    words = request.op + "+fua" * request.fua
+    if request.length:
+        words += f" {human_bytes(request.length)} at {request.offset}"
+    if several:
+        words = f"{request.disk} {words}"
+    structure = request.structure or ""
+    if request.home_structure:
+        structure += f" of {request.home_structure}"
+    if request.rows > 1:
+        structure += f" and {request.rows - 1} more"
+    what = "  ".join(one_line(text) for text in (structure, request.path, request.cause) if text)
+    return _time(request.complete_ns), _took(request.complete_ns - request.submit_ns), words, what
+
+
+def _time(ns: int) -> str:
+    return f"{ns / 1e9:.6f} s"
+
+
+def _took(ns: int) -> str:
+    return f"{ns / 1000:.0f} µs" if ns < 10**6 else human_seconds(ns / 1e9)
