@@ -1,17 +1,45 @@
 """The commands, and what becomes of an error: one clear message and exit 2, never a traceback."""
 
+import contextlib
 import os
 import sys
-from typing import TextIO
+from collections.abc import Iterator
+from typing import Any, TextIO
 
 import typer
+from typer.core import TyperGroup
 
 from fscost.cli import compare, doctor, explain, profiles, recording, show, study, workloads
 from fscost.cli.output.view import plain
 from fscost.errors import FscostError
 
+READER_GONE = 141
+"""What a shell says of a program that SIGPIPE ended."""
+
+
+class _Commands(TyperGroup):
+    """Where nobody reads any more (`fscost profiles | head`), typer would exit 1, as if something had failed."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        with _until_the_reader_goes():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _until_the_reader_goes():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _until_the_reader_goes() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise typer.Exit(READER_GONE) from None
+
+
 app = typer.Typer(
     name="fscost",
+    cls=_Commands,
     help="What a file system and its options really cost: bytes to the device, time, CPU, space.",
     no_args_is_help=True,
     add_completion=False,
@@ -44,9 +72,9 @@ def main() -> None:
         print("fscost: interrupted", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
-        # `fscost profiles | head`: nobody reads any more. Python would find that out once more when it ends (docs.python.org, signal, "Note on SIGPIPE").
+        # Python would find that out once more when it ends (docs.python.org, signal, "Note on SIGPIPE").
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        sys.exit(READER_GONE)
 
 
 def _forgive(stream: TextIO | object) -> None:

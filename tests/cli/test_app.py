@@ -1,0 +1,18 @@
+"""What becomes of the program's end, whatever the command."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(sys.executable).with_name("fscost")
+
+
+@pytest.mark.parametrize("command", [["profiles"], ["workloads"], ["study", "list"]])
+def test_a_reader_who_goes_ends_it_quietly(command: list[str]) -> None:
+    """`fscost profiles | head -0`: as SIGPIPE ends other programs, and without a word."""
+    with subprocess.Popen(["sleep", "0"], stdin=subprocess.PIPE) as reader:
+        reader.wait()
+        ended = subprocess.run([PROGRAM, *command], stdout=reader.stdin, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (141, "")
