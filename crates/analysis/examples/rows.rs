@@ -13,7 +13,7 @@ fn main() {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     writeln!(
         out,
-        "event\tdisk\toffset\tlength\tstructure\thome\tcauses\tinode\ttransaction\tpath"
+        "event\tdisk\toffset\tlength\tstructure\thome\thome_offset\tcauses\tinode\ttransaction\tpath"
     )
     .unwrap();
     let mut event_number = 0;
@@ -22,7 +22,7 @@ fn main() {
             for event in &frame.events {
                 if event.op == Op::Mark {
                     let name = frame.mark_of(event)?.name;
-                    writeln!(out, "{event_number}\t0\t0\t0\tmark\t\t\t0\t\t{name}").unwrap();
+                    writeln!(out, "{event_number}\t0\t0\t0\tmark\t\t\t\t0\t\t{name}").unwrap();
                 }
                 event_number += 1;
             }
@@ -32,13 +32,14 @@ fn main() {
     for row in &explained.rows {
         writeln!(
             out,
-            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
+            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
             row.event,
             row.disk,
             row.offset,
             row.length,
             row.structure.name(),
             row.home.map_or("", |home| home.name()),
+            row.home_offset.map_or(String::new(), |o| o.to_string()),
             row.causes,
             row.inode,
             row.transaction.map_or(String::new(), |t| t.to_string()),

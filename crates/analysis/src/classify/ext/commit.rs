@@ -17,7 +17,11 @@ impl Running {
             self.transaction(sequence, &transaction, disks, rows)?;
         }
         let abandoned = self.journal.as_mut().map(Journal::abandoned);
-        push_merged(abandoned.iter().flatten().map(lost).collect(), rows);
+        let lost = abandoned.iter().flatten().map(|(home, copy)| Row {
+            home_offset: home.map(|home| self.state.offset_of(home)),
+            ..lost(copy)
+        });
+        push_merged(lost.collect(), rows);
         Ok(())
     }
 
@@ -48,6 +52,7 @@ impl Running {
             found.push(Row {
                 structure: Structure::JournalCopy,
                 home: Some(what.structure),
+                home_offset: Some(self.state.offset_of(home)),
                 ..row
             });
             self.owe_checkpoint(home, what, sequence);

@@ -76,8 +76,8 @@ pub struct Journal {
     expected: HashMap<u32, (u32, usize, bool)>,
     /// Copies that were written before the descriptor which announces them.
     early: BTreeMap<u32, Copy>,
-    /// Copies of transactions that never became whole.
-    abandoned: Vec<Copy>,
+    /// Copies of transactions that never became whole, and the blocks that they are of, if they were announced.
+    abandoned: Vec<(Option<u64>, Copy)>,
 }
 
 impl Journal {
@@ -184,7 +184,10 @@ impl Journal {
         });
         match slot {
             Some((_, slot)) => *slot = Some(copy),
-            None => self.abandoned.extend(self.early.insert(position, copy)),
+            None => {
+                let older = self.early.insert(position, copy);
+                self.abandoned.extend(older.map(|copy| (None, copy)));
+            }
         }
     }
 
@@ -197,19 +200,20 @@ impl Journal {
         let later = self.transactions.split_off(&sequence);
         let older = std::mem::replace(&mut self.transactions, later);
         let copies = older.into_values().flat_map(|t| t.copies);
-        self.abandoned.extend(copies.filter_map(|(_, copy)| copy));
+        self.abandoned
+            .extend(copies.filter_map(|(home, copy)| Some((Some(home), copy?))));
         Some((sequence, self.transactions.remove(&sequence)?))
     }
 
-    /// Copies of which it is known by now that no transaction will be made of them.
-    pub fn abandoned(&mut self) -> Vec<Copy> {
+    /// Copies of which it is known by now that no transaction will be made of them, with the blocks that they are of.
+    pub fn abandoned(&mut self) -> Vec<(Option<u64>, Copy)> {
         std::mem::take(&mut self.abandoned)
     }
 
     /// At the end: transactions without a commit, in order.
     pub fn uncommitted(&mut self) -> BTreeMap<u32, Transaction> {
-        self.abandoned
-            .extend(std::mem::take(&mut self.early).into_values());
+        let early = std::mem::take(&mut self.early).into_values();
+        self.abandoned.extend(early.map(|copy| (None, copy)));
         self.expected.clear();
         std::mem::take(&mut self.transactions)
     }
@@ -290,8 +294,9 @@ mod tests {
         write(&mut journal, 4, &block(&[4]));
         write(&mut journal, 5, &block(&[MAGIC, 2, 4]));
         assert_eq!(journal.committed().unwrap().0, 4);
-        let lost: Vec<_> = journal.abandoned().iter().map(|c| c.content[3]).collect();
-        assert_eq!(lost, [2, 1]);
+        let lost = journal.abandoned();
+        let lost: Vec<_> = lost.iter().map(|(h, c)| (*h, c.content[3])).collect();
+        assert_eq!(lost, [(None, 2), (Some(50), 1)]);
         assert!(journal.uncommitted().is_empty());
         assert_eq!(journal.abandoned().len(), 1);
     }

@@ -58,22 +58,11 @@ pub fn push_merged(mut found: Vec<Row>, rows: &mut Rows) -> Vec<usize> {
     found.sort_by_key(|r| (r.event, r.disk, r.offset));
     let mut merged: Vec<Row> = Vec::new();
     for row in found {
-        match merged.last_mut() {
-            Some(last) if continues(last, &row) => last.length += row.length,
-            _ => merged.push(row),
+        if !merged.last_mut().is_some_and(|last| last.absorb(&row)) {
+            merged.push(row);
         }
     }
     merged.into_iter().map(|row| rows.push(row)).collect()
-}
-
-fn continues(last: &Row, row: &Row) -> bool {
-    last.offset + last.length == row.offset
-        && *last
-            == Row {
-                offset: last.offset,
-                length: last.length,
-                ..*row
-            }
 }
 
 /// The first block that a write touches, and how many it does.
@@ -122,4 +111,41 @@ pub fn whole_blocks<'w>(
     };
     let content = write.content.get(skip..).unwrap_or_default();
     (first..).zip(content.chunks_exact(bytes as usize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copy(number: u64, home: Option<u64>) -> Row {
+        let piece = Piece {
+            event: 1,
+            disk: 0,
+            offset: number << 10,
+            length: 1 << 10,
+        };
+        Row {
+            home_offset: home.map(|home| home << 10),
+            ..plain(piece, Structure::JournalCopy, Cause::Names)
+        }
+    }
+
+    #[test]
+    fn copies_are_one_row_only_where_their_homes_follow_each_other() {
+        let homes = [Some(5), Some(6), Some(8), Some(7), None, None];
+        let mut rows = Rows::default();
+        push_merged(
+            (100..)
+                .zip(homes)
+                .map(|(at, home)| copy(at, home))
+                .collect(),
+            &mut rows,
+        );
+        let found: Vec<_> = rows
+            .to_vec()
+            .iter()
+            .map(|r| (r.home_offset.map(|h| h >> 10), r.length >> 10))
+            .collect();
+        assert_eq!(found, [(Some(5), 2), (Some(8), 1), (Some(7), 1), (None, 2)]);
+    }
 }

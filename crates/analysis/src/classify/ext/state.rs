@@ -130,10 +130,14 @@ impl State {
             .collect();
     }
 
+    /// Where a block begins on the disk, in bytes.
+    pub fn offset_of(&self, block: u64) -> u64 {
+        block.saturating_mul(u64::from(self.superblock.block_bytes))
+    }
+
     fn read(&self, block: u64, disks: &mut Disks<'_>) -> Result<Vec<u8>> {
         let mut content = vec![0; self.superblock.block_bytes as usize];
-        let offset = block.saturating_mul(u64::from(self.superblock.block_bytes));
-        disks.read(self.disk, offset, &mut content)?;
+        disks.read(self.disk, self.offset_of(block), &mut content)?;
         Ok(content)
     }
 
