@@ -1,7 +1,6 @@
 """A small recording of ext4, made without root: what mkfs and debugfs changed in a plain file, as a dm-log-writes log."""
 
 import os
-import struct
 import subprocess
 from pathlib import Path
 
@@ -9,29 +8,11 @@ import pytest
 
 from fscost import capture
 
-SECTOR = 512
-BLOCK = 4096
-MARK = 8
+from .made import BLOCK, changes, log_of
+
 IMAGE_BLOCKS = 4096
 CONTENT = bytes(range(1, 251)) * 100
 PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
-LOG_MAGIC = 0x6A736677736872
-
-
-def changes(before: bytes, after: bytes) -> list[tuple[int, bytes]]:
-    """Each block that is different, with its offset."""
-    offsets = range(0, len(after), BLOCK)
-    return [(o, after[o : o + BLOCK]) for o in offsets if before[o : o + BLOCK] != after[o : o + BLOCK]]
-
-
-def entry(offset: int, content: bytes, flags: int = 0, text: bytes = b"") -> bytes:
-    head = struct.pack("<QQQQ", offset // SECTOR, len(content) // SECTOR, flags, len(text)) + text
-    return head.ljust(SECTOR, b"\0") + content
-
-
-def log_of(phases: dict[str, list[tuple[int, bytes]]]) -> bytes:
-    entries = [e for name, writes in phases.items() for e in (entry(0, b"", MARK, name.encode()), *(entry(*write) for write in writes))]
-    return struct.pack("<QQQI", LOG_MAGIC, 1, len(entries), SECTOR).ljust(SECTOR, b"\0") + b"".join(entries)
 
 
 @pytest.fixture

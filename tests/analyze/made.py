@@ -1,6 +1,7 @@
-"""Tables made by hand."""
+"""Tables and logs made by hand."""
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -9,6 +10,9 @@ from fscost.analyze.explain import Explanation, Mark
 from fscost.analyze.rows import SCHEMA
 
 BLOCK = 4096
+SECTOR = 512
+FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8
+LOG_MAGIC = 0x6A736677736872
 S = 10**9
 JOURNAL = frozenset({"journal_descriptor", "journal_copy", "journal_commit", "journal_superblock", "log", "log_tree"})
 _DEFAULTS: dict[str, Any] = {
@@ -50,3 +54,20 @@ def commit(number: int, homes: Sequence[tuple[str, int]], at_ns: int, **columns:
         row("journal_copy", structure, home_offset=block * BLOCK, **{**common, "cause": "allocation", **columns}) for structure, block in homes
     ]
     return [row("journal_descriptor", **common), *copies, row("journal_commit", **{**common, "time_ns": at_ns + 10**6})]
+
+
+def changes(before: bytes, after: bytes) -> list[tuple[int, bytes]]:
+    """Each block that is different, with its offset."""
+    offsets = range(0, len(after), BLOCK)
+    return [(o, after[o : o + BLOCK]) for o in offsets if before[o : o + BLOCK] != after[o : o + BLOCK]]
+
+
+def entry(offset: int, content: bytes, flags: int = 0, text: bytes = b"") -> bytes:
+    head = struct.pack("<QQQQ", offset // SECTOR, len(content) // SECTOR, flags, len(text)) + text
+    return head.ljust(SECTOR, b"\0") + content
+
+
+def log_of(phases: Mapping[str, Sequence[tuple[int, bytes] | tuple[int, bytes, int]]]) -> bytes:
+    """A dm-log-writes log: of each phase the writes, each an offset, its content and, if any, its flags."""
+    entries = [e for name, writes in phases.items() for e in (entry(0, b"", MARK, name.encode()), *(entry(*write) for write in writes))]
+    return struct.pack("<QQQI", LOG_MAGIC, 1, len(entries), SECTOR).ljust(SECTOR, b"\0") + b"".join(entries)

@@ -120,13 +120,13 @@ def _kept(source: Path, profiles: list[str]) -> list[Kept]:
         path = _inside(source, cell)
         if path is not None and cell.profile not in found:
             found[cell.profile] = Kept(path, cell.profile, cell.repetition, cell.status == "failed")
+    found = {name: found[name] for name in manifest.profile_names if name in found}
     if not found:
         raise InputError(f"{source} has no recordings", "`fscost compare --keep one` keeps one of each profile, `--keep all` all of them")
     if unknown := [name for name in profiles if name not in found]:
         without = " without a recording" if unknown[0] in manifest.profile_names else " unknown to it"
         raise InputError(f"{source}: profile {unknown[0]!r} is{without}", f"those it has recordings of: {', '.join(found)}")
-    wanted = profiles or manifest.profile_names
-    return [found[name] for name in dict.fromkeys(wanted) if name in found]
+    return [found[name] for name in dict.fromkeys(profiles or found)]
 
 
 def _inside(folder: Path, cell: CellRecord) -> Path | None:

@@ -78,4 +78,4 @@ def _time(ns: int) -> str:
 
 
 def _took(ns: int) -> str:
-    return f"{ns / 1000:.0f} µs" if ns < 10**6 else human_seconds(ns / 1e9)
+    return f"{ns / 1000:.1f} µs" if ns < 10**6 else human_seconds(ns / 1e9)
