@@ -80,3 +80,11 @@ def test_calls_of_btrfs_are_served_by_log_trees() -> None:
 def test_without_times_nothing_is_said() -> None:
     times = np.array([1, 2], np.int64)
     assert list(reasons("ext", times, times, [], False).why) == [Why.UNTOLD] * 2
+
+
+def test_the_labs_clock_lags_behind_the_recorders() -> None:
+    """A program that syncs all the time, and whose calls are noted 130 µs too early: most before the commit of the call before has even begun."""
+    begins = np.cumsum(np.random.default_rng(7).integers(70, 200, 500)) * 1000 + S
+    calls = begins - 20_000 - 130_000
+    found, inferred = why([*begins.tolist(), 90 * S], heard(*calls.tolist()), took_ns=25_000)
+    assert (found, inferred) == ([FORCED] * 500 + [SETTLE], False)
