@@ -8,6 +8,7 @@ use crate::{
     },
 };
 use std::{
+    cell::RefCell,
     fs::File,
     io,
     os::unix::fs::FileExt as _,
@@ -335,12 +336,11 @@ impl RawFrame {
             ));
         }
         let expected = self.header.event_count.get() as usize * EVENT_BYTES;
-        let events =
-            zstd::bulk::decompress(&index[self.pieces.len() * PIECE_ENTRY_BYTES..], expected)
-                .map_err(|e| {
-                    Error::corrupt(self.at, format!("a frame's events do not unpack: {e}"))
-                })?;
-        if events.len() != expected {
+        let mut events = vec![0; expected];
+        let stored = &index[self.pieces.len() * PIECE_ENTRY_BYTES..];
+        let count = decompress(stored, &mut events)
+            .map_err(|e| Error::corrupt(self.at, format!("a frame's events do not unpack: {e}")))?;
+        if count != expected {
             return Err(Error::corrupt(self.at, "a frame's events are too few"));
         }
         let content_bytes = self.header.content_raw_bytes.get() as usize;
@@ -353,38 +353,64 @@ impl RawFrame {
                     .map_err(|what| Error::corrupt(self.at, what))?,
             );
         }
-        frame.content.clear();
         if with_content {
-            let mut at = self.content_at();
-            let mut stored = Vec::new();
             frame.content.resize(content_bytes, 0);
-            for (piece, into) in self
-                .pieces
-                .iter()
-                .zip(frame.content.chunks_mut(PIECE_BYTES))
-            {
-                stored.resize(piece.stored_bytes.get() as usize, 0);
+            self.unpack_content(file, &mut frame.content)
+                .inspect_err(|_| frame.content.clear())
+        } else {
+            frame.content.clear();
+            Ok(())
+        }
+    }
+
+    fn unpack_content(&self, file: &File, content: &mut [u8]) -> Result<()> {
+        let mut at = self.content_at();
+        let mut stored = Vec::new();
+        for (piece, into) in self.pieces.iter().zip(content.chunks_mut(PIECE_BYTES)) {
+            let failed = |e: io::Error| Error::new(ErrorKind::Io, format!("at byte {at}: {e}"));
+            let stored_bytes = piece.stored_bytes.get() as usize;
+            if stored_bytes == into.len() {
+                // Stored as it is: it needs no second place.
+                file.read_exact_at(into, at).map_err(failed)?;
+                check_piece(at, piece, into)?;
+            } else {
+                stored.resize(stored_bytes, 0);
                 file.read_exact_at(&mut stored, at).map_err(failed)?;
                 unpack_piece(at, piece, &stored, into)?;
-                at += stored.len() as u64;
             }
+            at += stored_bytes as u64;
         }
         Ok(())
     }
 }
 
-fn unpack_piece(at: u64, piece: &RawPiece, stored: &[u8], into: &mut [u8]) -> Result<()> {
+thread_local! {
+    /// A state for zstd costs more than a small piece.
+    static DECOMPRESSOR: RefCell<zstd::bulk::Decompressor<'static>> = RefCell::default();
+}
+
+/// How many bytes `stored` became.
+fn decompress(stored: &[u8], into: &mut [u8]) -> io::Result<usize> {
+    DECOMPRESSOR.with_borrow_mut(|zstd| zstd.decompress_to_buffer(stored, into))
+}
+
+fn check_piece(at: u64, piece: &RawPiece, stored: &[u8]) -> Result<()> {
     if crc32c::crc32c(stored) != piece.crc32c.get() {
         return Err(Error::corrupt(
             at,
             "the checksum of a piece of content is wrong",
         ));
     }
+    Ok(())
+}
+
+fn unpack_piece(at: u64, piece: &RawPiece, stored: &[u8], into: &mut [u8]) -> Result<()> {
+    check_piece(at, piece, stored)?;
     if stored.len() == into.len() {
         into.copy_from_slice(stored);
         return Ok(());
     }
-    match zstd::bulk::decompress_to_buffer(stored, into) {
+    match decompress(stored, into) {
         Ok(count) if count == into.len() => Ok(()),
         Ok(_) => Err(Error::corrupt(at, "a piece of content is too short")),
         Err(e) => Err(Error::corrupt(

@@ -84,7 +84,7 @@ pub fn explain_streamed(
     engine.detect(recording)?;
     let mut event_number = 0;
     let mut formatting = true;
-    recording.for_each_frame(true, |frame_number, frame| {
+    recording.for_each_frame_ahead(|frame_number, frame| {
         for event in &frame.events {
             if event.op == Op::Mark {
                 formatting = formatting && frame.mark_of(event)?.name != "mount";

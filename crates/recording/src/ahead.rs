@@ -1,0 +1,72 @@
+//! Reads frames ahead on other threads: unpacking takes most of the time of whoever looks at all content.
+
+use crate::{Error, Frame, Recording, Result};
+use std::{
+    num::NonZero,
+    sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
+    thread,
+};
+
+/// More would only wait for the one that looks at the frames.
+const MAX_THREADS: usize = 4;
+/// Unpacked frames that wait for their turn, per thread. With the one that is filled and the one that is looked at, a thread has four, each of at most
+/// 1.25 MiB.
+const WAITING_FRAMES: usize = 2;
+
+impl Recording {
+    /// All events and their content, in order of completion, as [`for_each_frame`](Self::for_each_frame) gives them; the calling thread does nothing
+    /// but visit.
+    pub fn for_each_frame_ahead(
+        &self,
+        mut visit: impl FnMut(usize, &Frame) -> Result<bool>,
+    ) -> Result<()> {
+        // As many as cores: unpacking takes longer than most visits, and where it does not, they wait.
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let threads = cores.min(MAX_THREADS);
+        thread::scope(|scope| {
+            let mut readers = Vec::new();
+            for first in 0..threads {
+                let (full, next) = sync_channel(WAITING_FRAMES);
+                let (used, empty) = channel();
+                let read = move || self.read_each(first, threads, &full, &empty);
+                let name = thread::Builder::new().name("read-frames".into());
+                name.spawn_scoped(scope, read)
+                    .map_err(|e| Error::io("starting a thread for", self.path(), e))?;
+                readers.push((next, used));
+            }
+            for index in 0..self.frames().len() {
+                let (next, used): &(Receiver<Result<Frame>>, Sender<Frame>) =
+                    &readers[index % threads];
+                // A reader ends early only after an error, which it sends first, or by a panic, which the scope passes on.
+                let Ok(frame) = next.recv() else {
+                    return Ok(());
+                };
+                let frame = frame?;
+                if !visit(index, &frame)? {
+                    return Ok(());
+                }
+                // Refused once its reader has read its last frame.
+                let _ = used.send(frame);
+            }
+            Ok(())
+        })
+    }
+
+    /// Read frames `first`, `first + step`, … until nobody wants them.
+    fn read_each(
+        &self,
+        first: usize,
+        step: usize,
+        full: &SyncSender<Result<Frame>>,
+        empty: &Receiver<Frame>,
+    ) {
+        for index in (first..self.frames().len()).step_by(step) {
+            let mut frame = empty.try_recv().unwrap_or_default();
+            let read = self.read_frame(index, true, &mut frame).map(|()| frame);
+            let failed = read.is_err();
+            if full.send(read).is_err() || failed {
+                return;
+            }
+        }
+    }
+}
