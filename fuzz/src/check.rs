@@ -8,7 +8,8 @@ use std::path::Path;
 pub fn explain_all(recording: &Recording) {
     let table = Table::new(recording).expect("a whole recording is explained");
     let explained = &table.explained;
-    let mut rows = explained.rows.iter().peekable();
+    let rows = explained.rows.iter();
+    let mut rows = rows.map(|row| row.expect("rows are read back")).peekable();
     let mut number = 0;
     for_each_event(recording, |event, _| {
         if matches!(event.op, Op::Write | Op::WriteZeroes) {
@@ -16,10 +17,8 @@ pub fn explain_all(recording: &Recording) {
             while let Some(row) = rows.next_if(|row| row.event == number) {
                 assert_eq!((row.disk, row.offset), (event.disk, at), "{row:?}");
                 assert!(row.length > 0, "{row:?}");
-                assert!(
-                    table.cause_sets[table.cause_set(row.causes)] == row.causes,
-                    "{row:?}"
-                );
+                let known = explained.rows.cause_sets()[table.cause_set(row.causes)];
+                assert_eq!(known, row.causes, "{row:?}");
                 let _ = row.path.map(|path| explained.paths.text(path));
                 at += row.length;
             }
