@@ -44,6 +44,16 @@ def require_native() -> None:
     _native()
 
 
+def structures() -> list[tuple[str, str, bool]]:
+    """What a written block can be: name, meaning, whether it is part of a journal or log."""
+    return list(_native().structures())
+
+
+def causes() -> list[tuple[str, str]]:
+    """Why it can have been written: name, meaning."""
+    return list(_native().causes())
+
+
 @contextlib.contextmanager
 def opened(recording: Path) -> Iterator[Any]:
     """The native recording, for those that look into it; its errors become those that a person sees."""

@@ -65,10 +65,10 @@ def test_disks_add_up_where_the_lab_gave_no_sum(row: Row) -> None:
 
 
 def test_a_new_metric_needs_registering_and_nothing_else(row: Row) -> None:
-    with pytest.raises(ValueError, match="journal_write_bytes"):
-        with_totals([row("a", "journal_write_bytes", 1)])
-    metrics = METRICS | {"journal_write_bytes": Metric("journal_write_bytes", "bytes", Combine.SUM, "the journal")}
-    rows = with_totals([row("a", "journal_write_bytes", 1), row("b", "journal_write_bytes", 2)], metrics)
+    with pytest.raises(ValueError, match="moon_write_bytes"):
+        with_totals([row("a", "moon_write_bytes", 1)])
+    metrics = METRICS | {"moon_write_bytes": Metric("moon_write_bytes", "bytes", Combine.SUM, "the moon")}
+    rows = with_totals([row("a", "moon_write_bytes", 1), row("b", "moon_write_bytes", 2)], metrics)
     assert [r.value for r in rows if r.phase == TOTAL] == [3]
 
 

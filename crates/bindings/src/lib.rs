@@ -1,6 +1,7 @@
 //! `fscost._native`: recordings and their explanation for Python. Conversions only, no logic.
 
 mod explanation;
+mod names;
 
 use explanation::{Batches, Explanation};
 use fscost_recording::{self as recording, Op};
@@ -22,6 +23,8 @@ create_exception!(
 /// The native half of fscost.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::names::{causes, structures};
     #[pymodule_export]
     use super::{Batches, Explanation, Recording, RecordingError, Requests, import_dm_log_writes};
     use pyo3::prelude::*;

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from fscost.cli import compare, doctor, explain, profiles, recording, show, study, workloads
-from fscost.cli.output.view import plain
+from fscost.cli.output.grid import plain
 from fscost.errors import FscostError
 
 READER_GONE = 141

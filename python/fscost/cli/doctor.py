@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from fscost import host
-from fscost.cli.output.view import plain
+from fscost.cli.output.grid import plain
 from fscost.errors import HostError
 from fscost.lab.native import find_binaries
 

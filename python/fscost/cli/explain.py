@@ -12,8 +12,8 @@ from fscost import analyze
 from fscost.analyze import By
 from fscost.cli.output import explained
 from fscost.cli.output import instant as output
+from fscost.cli.output.grid import plain
 from fscost.cli.output.terminal import given_columns
-from fscost.cli.output.view import plain
 from fscost.errors import InputError
 from fscost.results import CellRecord, load
 

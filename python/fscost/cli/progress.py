@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from fscost.cli.output.grid import plain
 from fscost.cli.output.units import human_bytes, human_seconds
-from fscost.cli.output.view import plain
 from fscost.matrix import Cell
 from fscost.results import CellRecord
 from fscost.run import Estimate, Listener, RunSpec

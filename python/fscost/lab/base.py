@@ -38,7 +38,7 @@ class CellResult:
 
 @dataclass(frozen=True)
 class LabOptions:
-    """`keep_recording` decides for this cell whether its recording stays after its tables are made."""
+    """How one cell is run. `keep_recording` decides for this cell whether its recording stays after its tables are made."""
 
     cell_dir: Path
     disk_size_bytes: int
@@ -47,6 +47,8 @@ class LabOptions:
     probe_interval_ms: int | None = None
     keep_recording: bool = False
     device: Path | None = None
+    look: Callable[[CellResult, Path], None] | None = None
+    """Shown a cell that is done and its recording, before that is packed or removed; may add samples and facts, or fail the cell."""
 
 
 class Lab(Protocol):

@@ -1,5 +1,6 @@
 """Samples and manifest of a run on disk, and read back."""
 
+from fscost.results import written
 from fscost.results.load import MANIFEST, SAMPLES, RunResults, load
 from fscost.results.manifest import CellRecord, Manifest, Skipped
 from fscost.results.metrics import METRICS, Combine, Metric
@@ -24,4 +25,5 @@ __all__ = [
     "replace",
     "to_table",
     "with_totals",
+    "written",
 ]

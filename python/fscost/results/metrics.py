@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from fscost.results.written import MEANINGS
+
 
 class Combine(StrEnum):
     """How the values of a cell's measured phases become the value of `total`."""
@@ -79,6 +81,7 @@ METRICS: dict[str, Metric] = {
         _seconds("pause_s_p99", "99th percentile of the probe's pauses (making and removing a directory)", Combine.ONLY),
         _seconds("pause_s_max", "the probe's longest pause", Combine.MAX),
         _count("probe_operations", "directories made and removed by the probe", lower_is_better=False),
+        *(_bytes(name, meaning) for name, meaning in MEANINGS.items()),
     )
 }
-"""By name. A new metric (`<structure>_write_bytes`) needs an entry here and nothing else."""
+"""By name. A new metric needs an entry here and nothing else; those of what was written come from the classifier's names."""

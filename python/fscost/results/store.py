@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fscost.errors import HostError
@@ -17,10 +18,10 @@ from fscost.results.table import SampleRow, to_table
 class RunStore:
     """The one writer of a run's folder."""
 
-    def __init__(self, folder: Path, manifest: Manifest, rows: Sequence[SampleRow] = ()) -> None:
+    def __init__(self, folder: Path, manifest: Manifest, samples: pa.Table | None = None) -> None:
         self.folder = folder
         self.manifest = manifest
-        self._rows = list(rows)
+        self._samples = to_table(()) if samples is None else samples
 
     @staticmethod
     def create(folder: Path, manifest: Manifest) -> "RunStore":
@@ -39,26 +40,25 @@ class RunStore:
         earlier = load(folder)
         for leftover in folder.glob(".*.part"):
             leftover.unlink()
-        return RunStore(folder, earlier.manifest, [SampleRow(**row) for row in earlier.samples.to_pylist()])
+        return RunStore(folder, earlier.manifest, earlier.samples)
 
     @property
     def results(self) -> RunResults:
         """What is known so far."""
-        return RunResults(self.folder, self.manifest, to_table(self._rows))
+        return RunResults(self.folder, self.manifest, self._samples)
 
     def add(self, record: CellRecord, rows: Sequence[SampleRow]) -> None:
         """A cell has ended."""
         self.manifest.cells.append(record)
-        self._rows.extend(rows)
+        self._samples = pa.concat_tables([self._samples, to_table(rows)])
         self.save()
 
     def save(self) -> None:
         """Samples first: a manifest never names a cell whose samples are not on disk (`load` ignores samples that it does not name)."""
-        table = to_table(self._rows)
         text = json.dumps(self.manifest.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
         # What argv brought that is no UTF-8 (a lone surrogate, in Python) becomes JSON's own escape for it.
         content = text.encode("utf-8", "backslashreplace") + b"\n"
-        replace(self.folder / SAMPLES, lambda file: pq.write_table(table, file, compression="zstd"))
+        replace(self.folder / SAMPLES, lambda file: pq.write_table(self._samples, file, compression="zstd"))
         replace(self.folder / MANIFEST, lambda file: file.write(content))
 
 

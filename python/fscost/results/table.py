@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -47,7 +47,8 @@ class SampleRow:
 
 def to_table(rows: Iterable[SampleRow]) -> pa.Table:
     """Rows as an Arrow table of `SCHEMA`."""
-    return pa.Table.from_pylist([asdict(row) for row in rows], schema=SCHEMA)
+    found = list(rows)
+    return pa.table({name: [getattr(row, name) for row in found] for name in SCHEMA.names}, schema=SCHEMA)
 
 
 def with_totals(rows: Sequence[SampleRow], metrics: Mapping[str, Metric] = METRICS) -> list[SampleRow]:

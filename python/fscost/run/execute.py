@@ -9,6 +9,7 @@ from fscost.errors import FscostError, HostError
 from fscost.lab.base import Lab, LabOptions
 from fscost.matrix import Cell
 from fscost.results import CellRecord, RunResults, RunStore, Skipped
+from fscost.run import explained
 from fscost.run import folder as run_folder
 from fscost.run.listener import Listener
 from fscost.run.lock import HOST, exclusive
@@ -63,6 +64,7 @@ def _options(spec: RunSpec, cell: Cell, keep: bool) -> LabOptions:
         probe_interval_ms=spec.probe_interval_ms,
         keep_recording=keep,
         device=spec.device,
+        look=explained.add_to,
     )
 
 

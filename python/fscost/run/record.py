@@ -5,6 +5,7 @@ from pathlib import Path
 from fscost.lab.base import CellResult
 from fscost.matrix import Cell
 from fscost.results import CellRecord, SampleRow, with_totals
+from fscost.run import explained
 
 RUN_ENDING_KINDS = ("host-disk-full",)
 """Failures that every further cell would share."""
@@ -16,6 +17,8 @@ _MOST_FAILURES = 2
 def record(result: CellResult, folder: Path, duration_s: float) -> tuple[CellRecord, list[SampleRow]]:
     """A cell's record and its samples; a failed cell's samples are dropped: it has phases that the others have not."""
     cell = result.cell
+    if result.status == "done" and (different := explained.differences(result.samples)):
+        explained.fail(result, different)
     done = result.status == "done"
     kept = CellRecord(
         cell=cell.id,

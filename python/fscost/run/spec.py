@@ -7,7 +7,7 @@ from typing import Any
 
 from fscost.errors import InputError
 from fscost.profile.model import Profile
-from fscost.results import METRICS, TOTAL, Combine
+from fscost.results import METRICS, TOTAL, Combine, written
 from fscost.workload.model import Workload
 
 DEFAULT_DISK_BYTES = 4 << 30
@@ -40,8 +40,11 @@ class StoppingRule:
         if not 0 < self.precision < 1:
             raise InputError(f"--precision {self.precision:g} is out of range", "give a fraction: 0.02 is ± 2 %")
         if self.metric not in METRICS or METRICS[self.metric].combine is Combine.ONLY:
-            usable = ", ".join(name for name, metric in METRICS.items() if metric.combine is not Combine.ONLY)
-            raise InputError(f"--metric {self.metric!r} is none that has a total", f"one of: {usable}")
+            usable = [name for name, metric in METRICS.items() if metric.combine is not Combine.ONLY and name not in written.MEANINGS]
+            raise InputError(
+                f"--metric {self.metric!r} is none that has a total",
+                f"one of: {', '.join(usable)}, or a part of what was written: {written.JOURNAL} …",
+            )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from fscost.stats.interval import CONFIDENCE, Interval, interval, spread
 from fscost.stats.ratio import MINIMUM_SIZE, Ratio, Verdict, ratio, verdict
-from fscost.stats.summary import Row, half_widths, summarise, to_table
+from fscost.stats.summary import Row, half_widths, summarise, to_table, where
 
 __all__ = [
     "CONFIDENCE",
@@ -18,4 +18,5 @@ __all__ = [
     "summarise",
     "to_table",
     "verdict",
+    "where",
 ]

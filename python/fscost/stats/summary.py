@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fscost.stats.interval import Interval, interval, spread
 from fscost.stats.ratio import MINIMUM_SIZE, Ratio, Verdict, ratio
@@ -53,12 +54,16 @@ def to_table(rows: Iterable[Row]) -> pa.Table:
     return pa.Table.from_pylist([asdict(row) for row in rows], schema=_SCHEMA)
 
 
+def where(metric: str, phase: str = "total") -> pc.Expression:
+    """The samples of one metric, summed over disks."""
+    return (pc.field("metric") == metric) & (pc.field("phase") == phase) & (pc.field("disk") == "")
+
+
 def half_widths(samples: pa.Table, metric: str, phase: str = "total") -> dict[str, Interval]:
     """For each profile the interval of one metric: what the stopping rule looks at."""
     values: dict[str, list[float]] = {}
-    for row in samples.to_pylist():
-        if row["metric"] == metric and row["phase"] == phase and not row["disk"]:
-            values.setdefault(row["profile"], []).append(row["value"])
+    for row in samples.filter(where(metric, phase)).select(["profile", "value"]).to_pylist():
+        values.setdefault(row["profile"], []).append(row["value"])
     return {profile: interval(found) for profile, found in values.items()}
 
 

@@ -14,13 +14,20 @@ _COLUMNS = [field.name for field in fields(Row)]
 
 
 def json_text(results: RunResults, view: View) -> str:
-    """`run`, `rows`, `skipped`, `failed`: exactly one object."""
+    """`run`, `rows`, `findings`, `skipped`, `failed`, `not_explained`: exactly one object."""
     manifest = results.manifest.to_json()
     cells = manifest.pop("cells")
     skipped = manifest.pop("skipped")
     run = {"folder": str(results.folder), **manifest, "order": [cell["cell"] for cell in cells]}
     failed = [_without(cell, "facts") for cell in cells if cell["status"] == "failed"]
-    value = {"run": run, "rows": [asdict(row) for row in view.rows], "skipped": skipped, "failed": failed}
+    value = {
+        "run": run,
+        "rows": [asdict(row) for row in view.rows],
+        "findings": list(view.breakdown.findings),
+        "skipped": skipped,
+        "failed": failed,
+        "not_explained": [{"profile": profile, "because": because} for profile, because in view.breakdown.not_explained.items()],
+    }
     return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 

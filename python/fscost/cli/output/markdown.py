@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from fscost.cli.output.view import Grid, View
+from fscost.cli.output.grid import Grid
+from fscost.cli.output.view import View
 
 _ESCAPED = str.maketrans({character: f"\\{character}" for character in r"\`*_{}[]<>|~^#"} | {"\n": "<br>"})
 
@@ -13,17 +14,22 @@ def text(view: View, folder: str) -> str:
     if view.summary.rows:
         blocks.append(table(view.summary))
     blocks.append("  \n".join(map(escape, view.about)))
+    found = view.breakdown
+    if found.grid.rows:
+        blocks += [f"{escape(found.grid.title)}:", table(found.grid), "  \n".join(map(escape, found.notes))]
+    if found.findings:
+        blocks.append("\n".join(f"- {escape(line)}" for line in found.findings))
     if len(view.phases.header) > 1:
         blocks += [f"{escape(view.phases.title)}:", table(view.phases)]
     if view.problems:
         blocks.append("\n".join(f"- {escape(line)}" for line in view.problems))
-    blocks.append(f"Results: {escape(folder)}")
+    blocks.append("  \n".join([f"Results: {escape(folder)}", *map(escape, view.way_on)]))
     return "\n\n".join(blocks) + "\n"
 
 
 def table(grid: Grid) -> str:
     """A Markdown table."""
-    rule = [":--", *("--:" for _ in grid.header[1:])]
+    rule = [":--" if index in grid.left else "--:" for index in range(len(grid.header))]
     return "\n".join(_line(row) for row in ([escape(name) for name in grid.header], rule, *([escape(cell) for cell in row] for row in grid.rows)))
 
 

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fscost.cli.output import markdown
+from fscost.cli.output.grid import Grid
 from fscost.cli.output.study_view import Section, StudyView, study_view
 from fscost.cli.output.terminal import columns
-from fscost.cli.output.view import Grid
 from fscost.results import replace
 from fscost.study import JudgedClaim, Measured, Report
 

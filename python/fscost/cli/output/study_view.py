@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fscost.cli.output.grid import NOTHING, Grid, plain
 from fscost.cli.output.units import human, human_bytes, human_seconds
-from fscost.cli.output.view import NOTHING, Grid, conditions, plain, problems
+from fscost.cli.output.view import conditions, problems
 from fscost.study import RULES, Change, JudgedClaim, JudgedCriterion, Measured, Report, ReportedLine, Table
 
 _MIB = 1 << 20

@@ -9,7 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fscost.cli.output.view import Grid, View
+from fscost.cli.output.breakdown import BAR, BAR_COLUMNS, BAR_MARKS, Breakdown
+from fscost.cli.output.grid import Grid
+from fscost.cli.output.view import View
 
 _PIPE_COLUMNS = 110
 _WIDE = 100
@@ -19,7 +21,10 @@ _WIDEST = 120
 _VERDICT_STYLES = {"less": "green", "more": "red", "not shown": "dim", "baseline": "dim"}
 _COLUMNS_PER_PROFILE = 10
 _LONGEST_WORD = 16
-_NARROW_COLUMNS = {"device written": 8, "ratio": 8, "verdict": 8, "wall": 11}
+_NARROW_COLUMNS = {"device written": 8, "ratio": 8, "verdict": 8, "wall": 11} | dict.fromkeys(
+    ("data", "journal", "metadata", "unknown", "of it atime"), 8
+)
+_MARK_STYLES = dict(zip(BAR_MARKS, ("blue", "magenta", "yellow", "red", "dim"), strict=True))
 
 
 def print_view(view: View, file: TextIO, folder: str) -> None:
@@ -62,6 +67,7 @@ def _print(view: View, console: Console, folder: str) -> None:
         console.print()
     for line in view.about:
         console.print(Text(line))
+    _print_breakdown(view.breakdown, console)
     for part in _parts(view.phases, console.width):
         console.print()
         console.print(Text(part.title, style="bold"))
@@ -71,7 +77,20 @@ def _print(view: View, console: Console, folder: str) -> None:
     for line in view.problems:
         console.print(Text(line, style="yellow"))
     console.print()
-    console.print(Text(f"Results: {folder}"), soft_wrap=True)
+    for line in (f"Results: {folder}", *view.way_on):
+        console.print(Text(line), soft_wrap=True)
+
+
+def _print_breakdown(found: Breakdown, console: Console) -> None:
+    if not found.grid.rows:
+        return
+    console.print()
+    console.print(Text(found.grid.title, style="bold"))
+    console.print(_table(found.grid, console.width))
+    for line in found.notes:
+        console.print(_marked(line))
+    for line in found.findings:
+        console.print(Text(f"- {line}"))
 
 
 def _table(grid: Grid, width: int) -> Table:
@@ -80,19 +99,28 @@ def _table(grid: Grid, width: int) -> Table:
     longest = max(map(len, names), default=0)
     word = max((len(part) for name in names for part in name.split()), default=0)
     for index, name in enumerate(grid.header):
-        first = index == 0
+        first, bar = index == 0, name == BAR
         table.add_column(
             Text(name),
-            justify="left" if first else "right",
+            justify="left" if index in grid.left else "right",
             overflow="fold",
             # On a narrow terminal those give way that read well in two lines, not names or numbers.
-            min_width=min(word, _LONGEST_WORD) if first else None,
+            min_width=min(word, _LONGEST_WORD) if first else BAR_COLUMNS if bar else None,
             max_width=_NARROW_COLUMNS.get(name) if width < _WIDE else None,
-            no_wrap=first and width >= _WIDE and longest <= _WIDE // 3,
+            no_wrap=bar or (first and width >= _WIDE and longest <= _WIDE // 3),
         )
     for row in grid.rows:
-        table.add_row(*(Text(cell, style=_VERDICT_STYLES.get(cell, "")) for cell in row))
+        cells = [Text(cell, style=_VERDICT_STYLES.get(cell, "")) for cell in row]
+        table.add_row(*(_marked(row[index]) if grid.header[index] == BAR else cell for index, cell in enumerate(cells)))
     return table
+
+
+def _marked(text: str) -> Text:
+    """With the marks of bars in their colours, where there is colour."""
+    marked = Text()
+    for character in text:
+        marked.append(character, _MARK_STYLES.get(character))
+    return marked
 
 
 def _parts(grid: Grid, width: int) -> Iterator[Grid]:

@@ -3,62 +3,64 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from fscost import stats
+from fscost.cli.output.breakdown import WRITTEN, Breakdown, breakdown, way_on
+from fscost.cli.output.grid import NOTHING, Grid, plain
 from fscost.cli.output.units import human, human_bytes, human_ratio, human_seconds
-from fscost.results import TOTAL, CellRecord, RunResults
+from fscost.results import TOTAL, CellRecord, RunResults, written
 from fscost.stats import Row, Verdict
 
-NOTHING = "–"
-WRITTEN = "device_write_bytes"
 _SHOWN = (("flushes", "device_flushes"), ("ampl", "write_amplification"), ("wall", "wall_s"), ("CPU", "cpu_s"), ("space", "space_used_bytes"))
 _VERDICTS = {Verdict.LOWER: "less", Verdict.HIGHER: "more", Verdict.NOT_SHOWN: "not shown", Verdict.UNDEFINED: NOTHING}
 _RAM = ("tmpfs", "ramfs")
 
 
 @dataclass(frozen=True)
-class Grid:
-    """A table of texts; the first column is left-aligned, the others right-aligned."""
-
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True)
 class View:
-    """What a person is shown of a run. `problems`: what was skipped or failed, and why."""
+    """What a person is shown of a run. `problems`: what was skipped, failed or could not be explained, and why."""
 
     title: str
     summary: Grid
     about: Sequence[str]
+    breakdown: Breakdown
     phases: Grid
     problems: Sequence[str]
+    way_on: Sequence[str] = ()
     rows: Sequence[Row] = field(default_factory=list)
 
 
 def view(results: RunResults) -> View:
     """Everything computed; nothing printed."""
     manifest = results.manifest
-    rows = stats.summarise(results.samples, manifest.baseline)
+    rows = stats.summarise(_without_empty(results.samples), manifest.baseline)
     rows = sorted(rows, key=lambda row: manifest.profile_names.index(row.profile))
+    shown = breakdown(results, rows, _shown_profiles(results))
     workload = manifest.workload
     return View(
         title=plain(f"{_short(manifest.name)}: {workload.get('summary') or 'a command'}"),
         summary=_summary(results, rows),
         about=[plain(line) for line in _about(results, rows)],
+        breakdown=shown,
         phases=_phases(results, rows),
-        problems=problems(results),
+        problems=[*problems(results), *shown.gaps],
+        way_on=way_on(results) if shown.grid.rows else [],
         rows=rows,
     )
 
 
+def _without_empty(samples: pa.Table) -> pa.Table:
+    """Without structures and causes that nothing in all of the run was written of: most belong to other file systems. The samples keep them."""
+    most = samples.group_by("metric").aggregate([("value", "max")])
+    largest = dict(zip(most["metric"].to_pylist(), most["value_max"].to_pylist(), strict=True))
+    empty = [metric for metric in written.MEANINGS if largest.get(metric) == 0 and metric not in written.ALWAYS_SHOWN]
+    return samples.filter(pc.invert(pc.is_in(samples["metric"], value_set=pa.array(empty, pa.string()))))
+
+
 def _short(name: str) -> str:
     return name if len(name) <= 80 else f"{name[:79]}…"
-
-
-def plain(text: str) -> str:
-    """Without control characters, which a terminal would obey: names and messages may come from a file that somebody sent."""
-    return "".join(character if character.isprintable() or character == "\n" else "�" for character in text)
 
 
 def _shown_profiles(results: RunResults) -> list[str]:

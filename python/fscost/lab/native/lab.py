@@ -72,6 +72,9 @@ class NativeLab:
         keep = False
         try:
             result = self._run(cell, built, paths, on_step)
+            if result.status == "done" and self._device is None and options.look is not None:
+                # Before packing: what is not compressed is read faster.
+                options.look(result, paths.recording)
             keep = result.kind in _KEEP_RECORDING
             if options.keep_recording and result.status == "done":
                 keep = True

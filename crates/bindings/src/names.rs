@@ -1,0 +1,18 @@
+//! What explanations can say: the names of tables, each with a line for people.
+
+use fscost_analysis::classify::{Cause, Structure};
+use pyo3::prelude::*;
+
+/// Every structure: `[(name, meaning, whether it is part of a journal or log)]`.
+#[pyfunction]
+pub fn structures() -> Vec<(&'static str, &'static str, bool)> {
+    let all = Structure::ALL.iter();
+    all.map(|s| (s.name(), s.meaning(), s.is_journal()))
+        .collect()
+}
+
+/// Every cause: `[(name, meaning)]`.
+#[pyfunction]
+pub fn causes() -> Vec<(&'static str, &'static str)> {
+    Cause::ALL.iter().map(|c| (c.name(), c.meaning())).collect()
+}

@@ -1,0 +1,111 @@
+"""What each written byte of a cell was, as metrics of its phases; and the proof that these are all of them (docs/measuring.md)."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fscost import analyze, capture
+from fscost.errors import FscostError
+from fscost.lab.base import CellResult, Sample
+from fscost.results import written
+
+WHOLE = "device_write_bytes"
+NOT_EXPLAINED = "not_explained"
+"""The fact of a cell that says why it has none of these metrics."""
+_BEFORE = "before"
+
+
+def add_to(result: CellResult, recording: Path) -> None:
+    """Explain a finished cell's recording; a cell whose bytes are not all accounted for fails, one that cannot be explained says so."""
+    try:
+        found = _sums(recording)
+    except FscostError as error:
+        result.facts[NOT_EXPLAINED] = error.what
+        return
+    if found is None:
+        result.facts[NOT_EXPLAINED] = "fscost knows no file system that it found on its disks"
+        return
+    phases = {sample.phase: sample.measured for sample in result.samples if sample.metric == WHOLE and not sample.disk}
+    # What comes before the first mark is counted into the first interval, as the agent does.
+    found.setdefault(next(iter(phases)), Counter()).update(found.pop(_BEFORE, Counter()))
+    _add_zeroes(found, result, recording)
+    result.samples += _samples(found, phases)
+    different = differences(result.samples)
+    different += [
+        f"{phase}: {_explained(found, phase)} bytes explained, of a phase that was not counted" for phase in found.keys() - phases.keys()
+    ]
+    if different:
+        fail(result, different)
+
+
+def differences(samples: Sequence[Sample]) -> list[str]:
+    """Where the kinds do not add up to what the kernel counted, one sentence each with both numbers; nothing of phases that are not explained."""
+    values = {(sample.phase, sample.metric): sample.value for sample in samples if not sample.disk}
+    found = []
+    for phase in dict.fromkeys(sample.phase for sample in samples):
+        kinds = [values[phase, kind] for kind in written.KINDS if (phase, kind) in values]
+        if kinds and sum(kinds) != values.get((phase, WHOLE)):
+            found.append(f"{phase}: {sum(kinds):.0f} bytes explained, {values.get((phase, WHOLE), 0):.0f} written by the kernel's counter")
+    return found
+
+
+def fail(result: CellResult, different: Sequence[str]) -> None:
+    """Promise 1: a cell whose bytes do not add up is failed, not rounded."""
+    result.status, result.kind = "failed", "conservation"
+    result.because = f"the explanation does not account for what was written: {'; '.join(different)}"
+
+
+def _sums(recording: Path) -> dict[str, Counter[str]] | None:
+    """Bytes by phase and metric; None where no disk has a file system that is known."""
+    explanation = analyze.explain(recording)
+    if not any(explanation.families.values()):
+        return None
+    found: dict[str, Counter[str]] = {}
+    keys = ["phase", "structure", "cause", "atime_alone"]
+    for row in explanation.table.group_by(keys).aggregate([("length", "sum")]).to_pylist():
+        sums = found.setdefault(row["phase"], Counter())
+        for metric in _metrics(row["structure"], row["cause"], row["atime_alone"]):
+            sums[metric] += row["length_sum"]
+    return found
+
+
+def _metrics(structure: str, cause: str, atime_alone: bool) -> set[str]:
+    """All that a row counts for; once each, though file data is a structure and a kind."""
+    kind = written.KIND_OF[structure]
+    found = {written.BY_STRUCTURE[structure], kind, written.ATIME if atime_alone else _cause_metric(cause)}
+    return found | {written.JOURNAL_ATIME} if atime_alone and kind == written.JOURNAL else found
+
+
+def _cause_metric(text: str) -> str:
+    """A journal's own blocks count with what they carry: `names+log` is for names alone."""
+    causes = text.split("+") if text else ["unknown"]
+    carried = [cause for cause in causes if cause != "log"] or causes
+    return written.BY_CAUSE[carried[0]] if len(carried) == 1 else written.MIXED
+
+
+def _add_zeroes(found: dict[str, Counter[str]], result: CellResult, recording: Path) -> None:
+    """Zeroes that the kernel counted as written and that arrived as holes punched: a loop device makes the same of a discard, so it is not known which of the
+    holes they are. Only where the recording's own count of writes is explained to the byte; `capture.differences` held that there were holes enough."""
+    counted = {sample.phase: int(sample.value) for sample in result.samples if sample.metric == WHOLE and not sample.disk}
+    short = [phase for phase, count in counted.items() if _explained(found, phase) < count]
+    if not short:
+        return
+    recorded: Counter[str] = Counter()
+    for interval in capture.intervals(recording):
+        phase = next(iter(counted)) if interval.name == _BEFORE else interval.name
+        recorded[phase] += sum(disk["write_bytes"] + disk["zero_bytes"] for disk in interval.disks.values())
+    for phase in short:
+        if _explained(found, phase) == recorded[phase]:
+            for metric in _metrics("unknown", "unknown", atime_alone=False):
+                found.setdefault(phase, Counter())[metric] += counted[phase] - recorded[phase]
+
+
+def _explained(found: dict[str, Counter[str]], phase: str) -> int:
+    return sum(found.get(phase, Counter())[kind] for kind in written.KINDS)
+
+
+def _samples(found: dict[str, Counter[str]], phases: dict[str, bool]) -> Iterator[Sample]:
+    for phase, measured in phases.items():
+        sums = found.get(phase, Counter())
+        for metric in written.MEANINGS:
+            yield Sample(phase, measured, "", metric, "bytes", float(sums[metric]))
