@@ -18,7 +18,7 @@ _BEFORE = "before"
 def add_to(result: CellResult, recording: Path) -> None:
     """Explain a finished cell's recording; a cell whose bytes are not all accounted for fails, one that cannot be explained says so."""
     try:
-        found = _sums(recording)
+        found = sums(recording)
     except FscostError as error:
         result.facts[NOT_EXPLAINED] = error.what
         return
@@ -55,7 +55,7 @@ def fail(result: CellResult, different: Sequence[str]) -> None:
     result.because = f"the explanation does not account for what was written: {'; '.join(different)}"
 
 
-def _sums(recording: Path) -> dict[str, Counter[str]] | None:
+def sums(recording: Path) -> dict[str, Counter[str]] | None:
     """Bytes by phase and metric; None where no disk has a file system that is known."""
     explanation = analyze.explain(recording)
     if not any(explanation.families.values()):
@@ -63,9 +63,9 @@ def _sums(recording: Path) -> dict[str, Counter[str]] | None:
     found: dict[str, Counter[str]] = {}
     keys = ["phase", "structure", "cause", "atime_alone"]
     for row in explanation.table.group_by(keys).aggregate([("length", "sum")]).to_pylist():
-        sums = found.setdefault(row["phase"], Counter())
+        counted = found.setdefault(row["phase"], Counter())
         for metric in _metrics(row["structure"], row["cause"], row["atime_alone"]):
-            sums[metric] += row["length_sum"]
+            counted[metric] += row["length_sum"]
     return found
 
 
@@ -106,6 +106,6 @@ def _explained(found: dict[str, Counter[str]], phase: str) -> int:
 
 def _samples(found: dict[str, Counter[str]], phases: dict[str, bool]) -> Iterator[Sample]:
     for phase, measured in phases.items():
-        sums = found.get(phase, Counter())
+        counted = found.get(phase, Counter())
         for metric in written.MEANINGS:
-            yield Sample(phase, measured, "", metric, "bytes", float(sums[metric]))
+            yield Sample(phase, measured, "", metric, "bytes", float(counted[metric]))
