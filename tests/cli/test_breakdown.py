@@ -29,6 +29,7 @@ def parts(data: float, journal: float, metadata: float, atime: float = 0, journa
     [
         (parts(12, 6, 6), 24, (12, 6, 6, 0, 0)),
         (parts(6, 3, 3), 24, (6, 3, 3, 0, 0)),
+        (parts(2.6, 0, 0), 24, (3, 0, 0, 0, 0)),
         (parts(12, 6, 6, atime=4, journal_atime=3), 24, (12, 3, 5, 4, 0)),
         (parts(0, 0, 0, unknown=24), 24, (0, 0, 0, 0, 24)),
         (parts(0, 0, 0), 24, (0, 0, 0, 0, 0)),

@@ -148,7 +148,9 @@ def test_zeroes_that_arrived_as_holes_are_unknown_where_all_else_is_explained(be
     assert result.status == "done"
     found = values(result, "mkfs")
     assert (found[written.METADATA], found[written.UNKNOWN], found["unknown_cause_write_bytes"]) == (1024, 4096, 4096)
-    assert bench.add({"mkfs": 5120, "work": 0}, rows, {"before": 0, "mkfs": 2048, "work": 0}).kind == "conservation"
+    other = bench.add({"mkfs": 5120, "work": 0}, rows, {"before": 0, "mkfs": 2048, "work": 0})
+    assert other.kind == "conservation"
+    assert "mkfs: 1024 bytes explained, 5120 written" in other.because
 
 
 def test_a_disk_with_no_file_system_that_is_known_is_not_explained(bench: Bench) -> None:

@@ -13,7 +13,15 @@ from fscost.study import Report, Study
 
 Number = Callable[[str, str, str, int], float | None]
 """Short name of a profile, phase, metric, repetition → the sample; None: there is none."""
-METRICS = {"device_write_bytes": "bytes", "journal_write_bytes": "bytes", "atime_write_bytes": "bytes", "metadata_used_bytes": "bytes", "wall_s": "s", "pause_s_p99": "s", "pause_s_max": "s"}
+METRICS = {
+    "device_write_bytes": "bytes",
+    "journal_write_bytes": "bytes",
+    "atime_write_bytes": "bytes",
+    "metadata_used_bytes": "bytes",
+    "wall_s": "s",
+    "pause_s_p99": "s",
+    "pause_s_max": "s",
+}
 
 
 def run_of(found: Study, number: Number, repetitions: int = 3, skip: Mapping[str, str] | None = None) -> RunResults:
