@@ -38,7 +38,7 @@ class Bench:
         names = ("phase", "structure", "cause", "atime_alone", "length")
         columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {name: [] for name in names}
         table = pa.table({name: pa.array(list(values)) for name, values in columns.items()})
-        explanation = analyze.Explanation(table, families or {"main": "ext"}, list(counted), frozenset())
+        explanation = analyze.Explanation.of(table, families or {"main": "ext"}, list(counted), frozenset())
         self.monkeypatch.setattr(analyze, "explain", lambda recording: explanation)
         disks = {phase: {"main": {"write_bytes": count, "zero_bytes": 0}} for phase, count in (recorded or {}).items()}
         self.monkeypatch.setattr(capture, "intervals", lambda recording: [RecordedInterval(phase, 0, 0, disks[phase]) for phase in disks])

@@ -99,4 +99,4 @@ def test_an_explanation_that_lost_a_block_fails_the_cell_and_its_recording_stays
 
 def without_row(whole: analyze.Explanation, lost: int) -> analyze.Explanation:
     kept = [row for row in range(whole.table.num_rows) if row != lost]
-    return analyze.Explanation(whole.table.take(kept), whole.families, whole.phases, whole.journal_structures)
+    return analyze.Explanation.of(whole.table.take(kept), whole.families, whole.phases, whole.journal_structures)

@@ -61,8 +61,7 @@ def sums(recording: Path) -> dict[str, Counter[str]] | None:
     if not any(explanation.families.values()):
         return None
     found: dict[str, Counter[str]] = {}
-    keys = ["phase", "structure", "cause", "atime_alone"]
-    for row in explanation.table.group_by(keys).aggregate([("length", "sum")]).to_pylist():
+    for row in explanation.sums("phase", "structure", "cause", "atime_alone").to_pylist():
         counted = found.setdefault(row["phase"], Counter())
         for metric in _metrics(row["structure"], row["cause"], row["atime_alone"]):
             counted[metric] += row["length_sum"]

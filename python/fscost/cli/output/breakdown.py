@@ -127,7 +127,7 @@ def _findings(results: RunResults, rows: Sequence[Row], explained: Mapping[str, 
         worth = {profile: values for profile, values in explained.items() if _worth(values, metric, least)}
         shares = [f"{_share(values[metric], values[WRITTEN])} of {profile}" for profile, values in worth.items()]
         if shares:
-            found.append(f"{what} {', '.join(shares)}{then}")
+            found.append(f"of the bytes written, {what} {', '.join(shares)}{then}")
     return [plain(line) for line in found]
 
 

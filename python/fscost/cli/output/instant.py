@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from fscost.analyze import Instant, Request, Volatile
 from fscost.cli.output.explained import facts, head, one_line
+from fscost.cli.output.grid import plain
 from fscost.cli.output.units import human_bytes, human_seconds
-from fscost.cli.output.view import plain
 
 _MOST_STRUCTURES = 5
 _MOST_VOLATILE = 4

@@ -89,8 +89,11 @@ def _print_breakdown(found: Breakdown, console: Console) -> None:
     console.print(_table(found.grid, console.width))
     for line in found.notes:
         console.print(_marked(line))
+    sentences = Table.grid(padding=(0, 1, 0, 0))
     for line in found.findings:
-        console.print(Text(f"- {line}"))
+        sentences.add_row("-", Text(line))
+    if found.findings:
+        console.print(sentences)
 
 
 def _table(grid: Grid, width: int) -> Table:
