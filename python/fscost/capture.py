@@ -5,6 +5,7 @@ Thin over the native module, which reads the format (docs/recording-format.md).
 
 import contextlib
 import os
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,12 @@ def pack(recording: Path, level: int = 3) -> None:
         packed.replace(recording)
     finally:
         packed.unlink(missing_ok=True)
+
+
+def strip(recording: Path, out: Path, names: str) -> int:
+    """The recording without the contents of files, to be shared; returns its size. The key of its digests is thrown away."""
+    with _errors(recording), new_file(out):
+        return int(_open(recording).strip(str(out), names, secrets.token_bytes(32)))
 
 
 def export_image(recording: Path, disk: str, image: Path, at: str | None = None) -> None:

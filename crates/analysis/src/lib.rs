@@ -1,6 +1,8 @@
 //! Pure functions of a recording: no root, no mount, no clock. The same recording always gives the same table.
 
 pub mod classify;
+mod strip;
 mod table;
 
+pub use strip::{Names, strip};
 pub use table::{Table, Timeline};

@@ -4,6 +4,7 @@ mod explanation;
 mod names;
 
 use explanation::{Batches, Explanation};
+use fscost_analysis::Names;
 use fscost_recording::{self as recording, Op};
 use pyo3::{
     create_exception,
@@ -54,12 +55,13 @@ impl Recording {
         })
     }
 
-    /// Disks, size and how it ends: `{"begin_unix_ns", "file_bytes", "frames", "events", "content_bytes", "content_stored_bytes", "end",
+    /// Disks, size and how it ends: `{"stripped", "begin_unix_ns", "file_bytes", "frames", "events", "content_bytes", "content_stored_bytes", "end",
     /// "last_ns", "disks": [{"name", "size_bytes", "logical_block_bytes", "physical_block_bytes"}]}`.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (header, frames) = (self.inner.header(), self.inner.frames());
         let info = PyDict::new(py);
         info.set_item("version", recording::VERSION)?;
+        info.set_item("stripped", header.stripped.text())?;
         info.set_item("begin_unix_ns", header.begin_unix_ns)?;
         info.set_item("file_bytes", self.inner.file_bytes())?;
         info.set_item("frames", frames.len())?;
@@ -183,6 +185,20 @@ impl Recording {
     /// Write the same recording, compressed at zstd's level, to a new file; returns its size.
     fn pack(&self, py: Python<'_>, path: PathBuf, level: i32) -> PyResult<u64> {
         py.detach(|| recording::pack(&self.inner, &path, level))
+            .map(|s| s.file_bytes)
+            .map_err(error)
+    }
+
+    /// Write the same recording without the contents of files to a new file; returns its size. `names` is `replace`, `extensions` or `keep`; who keeps
+    /// the `key` of 32 bytes can guess contents.
+    fn strip(&self, py: Python<'_>, path: PathBuf, names: &str, key: [u8; 32]) -> PyResult<u64> {
+        let names = match names {
+            "replace" => Names::Replace,
+            "extensions" => Names::Extensions,
+            "keep" => Names::Keep,
+            other => return Err(RecordingError::new_err(format!("names: {other:?}"))),
+        };
+        py.detach(|| fscost_analysis::strip(&self.inner, &path, names, &key))
             .map(|s| s.file_bytes)
             .map_err(error)
     }

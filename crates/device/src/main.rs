@@ -105,6 +105,7 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     let header = Header {
         begin_unix_ns,
         disks: arguments.disks,
+        stripped: fscost_recording::Stripped::No,
     };
     let clock = store::Clock::start();
     let writer = Writer::create(&arguments.recording, &header)?;

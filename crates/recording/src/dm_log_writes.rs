@@ -192,6 +192,7 @@ pub fn import(log: &Path, recording: &Path) -> Result<u64> {
             &Header {
                 begin_unix_ns: 0,
                 disks: vec![disk],
+                stripped: crate::Stripped::No,
             },
         )?;
         reader.rewind()?;

@@ -42,6 +42,40 @@ pub struct DiskInfo {
     pub physical_block_bytes: u32,
 }
 
+/// Whether the contents of files were taken out of a recording, so that it can be shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Stripped {
+    /// It is as it was recorded.
+    #[default]
+    No = 0,
+    /// Contents are digests, names are others.
+    NamesReplaced = 1,
+    /// As before, but short extensions of names are their own.
+    ExtensionsKept = 2,
+    /// Contents are digests, names are their own.
+    NamesKept = 3,
+}
+
+impl Stripped {
+    /// For people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Stripped::No => "no",
+            Stripped::NamesReplaced => "names replaced",
+            Stripped::ExtensionsKept => "names replaced, extensions kept",
+            Stripped::NamesKept => "names kept",
+        }
+    }
+
+    fn from_number(number: u8) -> Option<Stripped> {
+        use Stripped::*;
+        [No, NamesReplaced, ExtensionsKept, NamesKept]
+            .get(usize::from(number))
+            .copied()
+    }
+}
+
 /// What the file begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
@@ -49,6 +83,8 @@ pub struct Header {
     pub begin_unix_ns: u64,
     /// The disks, by index.
     pub disks: Vec<DiskInfo>,
+    /// Whether contents were taken out.
+    pub stripped: Stripped,
 }
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -59,7 +95,8 @@ pub(crate) struct RawHeader {
     disk_count: U16,
     header_bytes: U32,
     begin_unix_ns: U64,
-    reserved: [u8; 36],
+    stripped: u8,
+    reserved: [u8; 35],
     /// CRC-32C of the header and the disk entries, with this field zero.
     crc32c: U32,
 }
@@ -150,7 +187,8 @@ impl Header {
             disk_count: (self.disks.len() as u16).into(),
             header_bytes: (header_bytes as u32).into(),
             begin_unix_ns: self.begin_unix_ns.into(),
-            reserved: [0; 36],
+            stripped: self.stripped as u8,
+            reserved: [0; 35],
             crc32c: 0.into(),
         };
         let mut disks = Vec::new();
@@ -230,9 +268,13 @@ impl Header {
             disk.check().map_err(|what| Error::corrupt(at, what))?;
             disks.push(disk);
         }
+        let stripped = Stripped::from_number(raw.stripped).ok_or_else(|| {
+            Error::corrupt(24, format!("{} says not how it was stripped", raw.stripped))
+        })?;
         Ok(Header {
             begin_unix_ns: raw.begin_unix_ns.get(),
             disks,
+            stripped,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Compress a recording that is kept. Not done while recording: it would take the CPU from the workload.
 
-use crate::{End, Error, ErrorKind, Op, Recording, Result, Summary, Writer, frame::Content};
+use crate::{End, Error, ErrorKind, Op, Recording, Result, Summary, Writer};
 use std::path::Path;
 
 /// Write a finished recording's events and content, compressed at zstd's `level`, to a new file.
@@ -12,7 +12,7 @@ pub fn pack(recording: &Recording, out: &Path, level: i32) -> Result<Summary> {
         )
         .in_file(recording.path()));
     }
-    let mut writer = Writer::create_with(out, recording.header(), Content::Compressed(level))?;
+    let mut writer = Writer::create_compressed(out, recording.header(), level)?;
     recording.for_each_frame(true, |_, frame| {
         for event in &frame.events {
             if event.op == Op::Mark {

@@ -108,6 +108,7 @@ impl Recording {
             header: Header {
                 begin_unix_ns: 0,
                 disks: Vec::new(),
+                stripped: crate::Stripped::No,
             },
             frames: Vec::new(),
             end: End::Finished,

@@ -91,7 +91,12 @@ impl Writer {
         Self::create_with(path, header, Content::AsItIs)
     }
 
-    pub(crate) fn create_with(path: &Path, header: &Header, content: Content) -> Result<Writer> {
+    /// Begin a recording whose content is compressed at zstd's `level`: for those that write what was recorded before.
+    pub fn create_compressed(path: &Path, header: &Header, level: i32) -> Result<Writer> {
+        Self::create_with(path, header, Content::Compressed(level))
+    }
+
+    fn create_with(path: &Path, header: &Header, content: Content) -> Result<Writer> {
         let bytes = header.to_bytes()?;
         let mut file = OpenOptions::new()
             .read(true)
@@ -276,7 +281,16 @@ impl Writer {
     }
 
     /// Store everything and the frame that says that the recording is whole.
-    pub fn finish(mut self) -> Result<Summary> {
+    pub fn finish(self) -> Result<Summary> {
+        self.store(true)
+    }
+
+    /// Store everything, but say that more should have come: a copy of a recording that was cut is cut, too.
+    pub fn cut(self) -> Result<Summary> {
+        self.store(false)
+    }
+
+    fn store(mut self, whole: bool) -> Result<Summary> {
         self.seal()?;
         let Writer {
             sealed,
@@ -295,14 +309,16 @@ impl Writer {
         }
         let mut state = shared.lock();
         state.check()?;
-        let mut file = OpenOptions::new()
-            .append(true)
-            .open(&shared.path)
-            .map_err(|e| Error::io("opening", &shared.path, e))?;
-        let end = end_frame(state.frames_at.len() as u32, self.last_complete_ns);
-        file.write_all(end.as_bytes())
-            .map_err(|e| Error::io("writing", &shared.path, e))?;
-        state.file_bytes += end.as_bytes().len() as u64;
+        if whole {
+            let mut file = OpenOptions::new()
+                .append(true)
+                .open(&shared.path)
+                .map_err(|e| Error::io("opening", &shared.path, e))?;
+            let end = end_frame(state.frames_at.len() as u32, self.last_complete_ns);
+            file.write_all(end.as_bytes())
+                .map_err(|e| Error::io("writing", &shared.path, e))?;
+            state.file_bytes += end.as_bytes().len() as u64;
+        }
         Ok(Summary {
             totals,
             requests,

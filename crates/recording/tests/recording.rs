@@ -17,6 +17,7 @@ fn header(disks: usize) -> Header {
     Header {
         begin_unix_ns: 1_700_000_000_000_000_000,
         disks: (0..disks).map(disk).collect(),
+        stripped: Stripped::No,
     }
 }
 

@@ -1,4 +1,4 @@
-"""`fscost recording info|verify|export|import`: look into a recording, or take it elsewhere."""
+"""`fscost recording info|verify|export|strip|import`: look into a recording, or take it elsewhere."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,6 +27,14 @@ class Form(StrEnum):
     DM_LOG_WRITES = "dm-log-writes"
 
 
+class Names(StrEnum):
+    """What becomes of names in a stripped recording."""
+
+    REPLACE = "replace"
+    EXTENSIONS = "extensions"
+    KEEP = "keep"
+
+
 class DamagedError(FscostError):
     """The recording is not whole: said on standard output, told by the exit code."""
 
@@ -46,6 +54,8 @@ def info(recording: Source, json_: Json = False) -> None:
     packed = f"{human_bytes(facts['content_bytes'])} of content stored in {human_bytes(facts['content_stored_bytes'])}"
     print(f"{recording}: {facts['end']}; {facts['events']} events in {facts['frames']} frames, {packed}")
     print(f"began {began:%Y-%m-%d %H:%M:%S} UTC, lasts {facts['last_ns'] / 1e9:.3f} s")
+    if facts["stripped"] != "no":
+        print(f"stripped of the contents of files ({facts['stripped']})")
     for disk in facts["disks"]:
         sectors = f"sectors of {disk['logical_block_bytes']} (logical), {disk['physical_block_bytes']} (physical)"
         print(f"disk {disk['name']}: {human_bytes(disk['size_bytes'])}, {sectors}")
@@ -109,6 +119,17 @@ def export(
     else:
         capture.export_image(recording, disk, out, at)
         print(f"{out}: {human_bytes(out.stat().st_size)}")
+
+
+@app.command()
+def strip(
+    recording: Source,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The recording to make; must not exist.")],
+    names: Annotated[Names, typer.Option(help="Replace all names, all but short extensions, or none.")] = Names.REPLACE,
+) -> None:
+    """Take the contents of files out, so that it can be shared: docs/sharing.md says what is left."""
+    size = capture.strip(recording, out, names)
+    print(f"{out}: {human_bytes(size)}, without the contents of files ({capture.info(out)['stripped']})")
 
 
 @app.command("import")

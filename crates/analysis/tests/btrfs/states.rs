@@ -1,6 +1,6 @@
 //! A file system taken from state to state, and a recording that goes the same way: each state's changed blocks, the superblock last.
 
-use fscost_recording::{DiskInfo, Event, Header, Mark, Op, Recording, Writer};
+use fscost_recording::{DiskInfo, Event, Header, Mark, Op, Recording, Stripped, Writer};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,6 +89,7 @@ impl States {
         let header = Header {
             begin_unix_ns: 0,
             disks: vec![disk],
+            stripped: Stripped::No,
         };
         let mut writer = Writer::create(&path, &header).unwrap();
         for (number, image) in self.images.iter().enumerate() {

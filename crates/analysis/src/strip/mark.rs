@@ -1,0 +1,64 @@
+//! Marks: their names are those of the workload's steps, which tables and `--phase` need; of their details only numbers that are known stay.
+
+use fscost_recording::Mark;
+use serde_json::{Map, Value};
+
+/// The kernel's counters of each disk, and when the workload asked for durability.
+const KEPT: [&str; 2] = ["kernel", "sync_calls"];
+
+/// The mark with its name and the numbers that are known.
+pub fn strip(mark: Mark) -> Mark {
+    let details = mark.detail.as_object().into_iter().flatten();
+    let kept: Map<_, _> = details
+        .filter(|(name, _)| KEPT.contains(&name.as_str()))
+        .filter_map(|(name, value)| Some((name.clone(), numbers(value)?)))
+        .collect();
+    let detail = if kept.is_empty() {
+        Value::Null
+    } else {
+        kept.into()
+    };
+    Mark { detail, ..mark }
+}
+
+/// Numbers, in lists and under names; nothing else.
+fn numbers(value: &Value) -> Option<Value> {
+    match value {
+        Value::Number(_) => Some(value.clone()),
+        Value::Array(list) => Some(list.iter().filter_map(numbers).collect()),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            Some(Value::Object(
+                fields
+                    .filter_map(|(name, value)| Some((name.clone(), numbers(value)?)))
+                    .collect(),
+            ))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn numbers_stay_and_nothing_else() {
+        let mark = |detail| Mark {
+            name: "make".into(),
+            detail,
+        };
+        let given = json!({
+            "kernel": {"main": {"write_bytes": 4096, "host": "me"}},
+            "sync_calls": {"count": 2, "after_us": [10, 20, "me"]},
+            "command": "make", "pid": 1,
+        });
+        let kept = json!({
+            "kernel": {"main": {"write_bytes": 4096}},
+            "sync_calls": {"count": 2, "after_us": [10, 20]},
+        });
+        assert_eq!(strip(mark(given)), mark(kept));
+        assert_eq!(strip(mark(json!("secret"))), mark(Value::Null));
+    }
+}

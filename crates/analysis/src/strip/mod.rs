@@ -1,0 +1,168 @@
+//! Takes the contents of files out of a recording, so that it can be shared: `docs/sharing.md` says what is left.
+//!
+//! The rows of the explanation say what each written byte is. What is data, unused or not understood becomes digests; metadata is parsed for
+//! what is private in it. What cannot be parsed is taken for data: nothing stays because it was not understood.
+
+mod checksum;
+mod ext;
+mod mark;
+mod names;
+mod secret;
+
+use crate::classify::{Row, Structure, explain_streamed};
+use fscost_recording::{
+    End, Event, Header, Instant, Mark, Op, Recording, Result, Stripped, Summary, Writer,
+};
+use secret::Secret;
+use std::{iter::Peekable, path::Path};
+
+/// What becomes of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Names {
+    /// Each becomes another of the same length, the same one everywhere.
+    #[default]
+    Replace,
+    /// As before, but short extensions stay.
+    Extensions,
+    /// They stay.
+    Keep,
+}
+
+/// zstd's level for what is written: it is written once, to be sent.
+const LEVEL: i32 = 9;
+
+/// Write `recording` without the contents of files to a new file. Digests and names depend on the `key`, which nobody may keep: with it, contents
+/// could be guessed.
+pub fn strip(recording: &Recording, out: &Path, names: Names, key: &[u8; 32]) -> Result<Summary> {
+    let explained = explain_streamed(recording, |_| Ok(()))?;
+    let mut secret = Secret::new(key, names);
+    if let Some(hash) = explained
+        .families
+        .iter()
+        .flatten()
+        .find_map(|family| names::hash_of(family))
+    {
+        secret.keep_hash(hash);
+    }
+    let mut families = Vec::new();
+    for disk in 0..recording.header().disks.len() as u16 {
+        families.extend(ext::detect(recording, disk)?);
+    }
+    let mut stripper = Stripper {
+        secret,
+        families,
+        rows: explained.rows.iter().peekable(),
+        number: 0,
+        content: Vec::new(),
+    };
+    let header = Header {
+        stripped: match names {
+            Names::Replace => Stripped::NamesReplaced,
+            Names::Extensions => Stripped::ExtensionsKept,
+            Names::Keep => Stripped::NamesKept,
+        },
+        ..recording.header().clone()
+    };
+    let mut writer = Writer::create_compressed(out, &header, LEVEL)?;
+    recording.for_each_frame(true, |_, frame| {
+        for event in &frame.events {
+            let content = frame.content_of(event);
+            if event.op == Op::Mark {
+                let mark = mark::strip(Mark::from_bytes(content)?);
+                writer.mark(&mark, event.complete_ns)?;
+                stripper.number += 1;
+                continue;
+            }
+            let content = stripper.event(event, content)?;
+            writer.space()[..content.len()].copy_from_slice(content);
+            writer.append(*event)?;
+        }
+        Ok(true)
+    })?;
+    match recording.end() {
+        End::Finished => writer.finish(),
+        End::Cut { .. } | End::Corrupt { .. } => writer.cut(),
+    }
+}
+
+/// A part of a write that is of one structure.
+struct Part {
+    /// What it is, or what a journal's copy is of.
+    structure: Structure,
+    /// Byte offset on the disk.
+    offset: u64,
+}
+
+/// Knows what is private in the metadata of one file system.
+trait Family {
+    /// Whether this disk is (part of) the file system.
+    fn owns(&self, disk: u16) -> bool;
+
+    /// Take what is private out of a part of a write.
+    fn strip(&mut self, part: &Part, bytes: &mut [u8], secret: &mut Secret);
+}
+
+struct Stripper<R: Iterator<Item = Result<Row>>> {
+    secret: Secret,
+    families: Vec<Box<dyn Family>>,
+    /// Those from the present event on.
+    rows: Peekable<R>,
+    number: u64,
+    content: Vec<u8>,
+}
+
+impl<R: Iterator<Item = Result<Row>>> Stripper<R> {
+    /// The content of the next event without what is private.
+    fn event(&mut self, event: &Event, content: &[u8]) -> Result<&[u8]> {
+        self.content.clear();
+        self.content.extend_from_slice(content);
+        let number = self.number;
+        self.number += 1;
+        let mut family = self.families.iter_mut().find(|f| f.owns(event.disk));
+        let mut done = 0;
+        // An error is no row: it is of this event as well as of any other.
+        while let Some(row) = self
+            .rows
+            .next_if(|row| !row.as_ref().is_ok_and(|r| r.event > number))
+        {
+            let row = row?;
+            let Some(within) = row.offset.checked_sub(event.offset) else {
+                continue;
+            };
+            // Rows cover a write without gaps or overlap. What they did not cover would be data. A write-zeroes has no content.
+            let bytes = self.content.get_mut(done..).unwrap_or_default();
+            let bytes = bytes.get_mut(..row.length as usize);
+            let (Some(family), Some(bytes)) =
+                (&mut family, bytes.filter(|_| within == done as u64))
+            else {
+                continue;
+            };
+            let part = Part {
+                structure: row.home.unwrap_or(row.structure),
+                offset: row.offset,
+            };
+            family.strip(&part, bytes, &mut self.secret);
+            done += bytes.len();
+        }
+        self.secret
+            .sectors(self.content.get_mut(done..).unwrap_or_default());
+        Ok(&self.content)
+    }
+}
+
+/// A disk as mkfs left it.
+fn formatted(recording: &Recording, disk: u16, offset: u64, bytes: &mut [u8]) -> Result<()> {
+    let mut image = match recording.image_at(disk, &Instant::Mark("mount".into())) {
+        Ok(image) => image,
+        Err(_) => recording.image_at(disk, &Instant::End)?,
+    };
+    if offset + bytes.len() as u64 <= image.size_bytes() {
+        image.read_at(offset, bytes)?;
+    }
+    Ok(())
+}
+
+/// Whether these bytes say nothing.
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| byte == 0)
+}

@@ -1,0 +1,61 @@
+"""`fscost recording strip` on the command line; what it takes out is tested in crates/analysis."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CORPUS = Path(__file__).parents[1] / "crates/analysis/tests/data/ext"
+
+
+def fscost(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("fscost")
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+
+
+def told(*arguments: str | Path) -> str:
+    result = fscost(*arguments)
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ([], "names replaced"),
+        (["--names", "extensions"], "names replaced, extensions kept"),
+        (["--names", "keep"], "names kept"),
+    ],
+)
+def test_what_is_stripped_says_so_and_can_be_used(options: list[str], names: str, tmp_path: Path) -> None:
+    source, out = CORPUS / "ext4.fscost", tmp_path / "stripped"
+    line = told("recording", "strip", source, out, *options)
+    assert line == f"{out}: {out.stat().st_size / 1024:.1f} KiB, without the contents of files ({names})\n"
+    assert f"stripped of the contents of files ({names})" in told("recording", "info", out)
+    facts = json.loads(told("recording", "info", "--json", out))
+    before = json.loads(told("recording", "info", "--json", source))
+    assert (before["stripped"], facts["stripped"]) == ("no", names)
+    assert (facts["intervals"], facts["events"], facts["disks"]) == (before["intervals"], before["events"], before["disks"])
+    assert "are whole" in told("recording", "verify", out)
+    explained = [json.loads(told("explain", file, "--json", "--all")) for file in (source, out)]
+    assert explained[0]["groups"] == explained[1]["groups"]
+
+
+def test_each_time_with_another_key(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        told("recording", "strip", CORPUS / "ext4.fscost", tmp_path / name)
+    assert (tmp_path / "one").read_bytes() != (tmp_path / "other").read_bytes()
+
+
+def test_what_exists_stays(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.write_text("mine")
+    result = fscost("recording", "strip", CORPUS / "ext4.fscost", out)
+    assert result.returncode == 2
+    assert f"{out} exists" in result.stderr
+    assert out.read_text() == "mine"
+    missing = fscost("recording", "strip", tmp_path / "none", tmp_path / "x")
+    assert missing.returncode == 2
+    assert not (tmp_path / "x").exists()
