@@ -68,7 +68,7 @@ impl Family for Ext {
             return self.superblock(part.offset, bytes, secret);
         }
         let size = self.shape.block_bytes as u64;
-        if part.offset % size != 0 {
+        if !part.offset.is_multiple_of(size) {
             return secret.sectors(bytes); // metadata is written in whole blocks
         }
         for block in bytes.chunks_mut(size as usize) {
