@@ -3,6 +3,8 @@
 //! The rows of the explanation say what each written byte is. What is data, unused or not understood becomes digests; metadata is parsed for
 //! what is private in it. What cannot be parsed is taken for data: nothing stays because it was not understood.
 
+mod btrfs;
+mod bytes;
 mod checksum;
 mod ext;
 mod mark;
@@ -44,7 +46,7 @@ pub fn strip(recording: &Recording, out: &Path, names: Names, key: &[u8; 32]) ->
     {
         secret.keep_hash(hash);
     }
-    let mut families = Vec::new();
+    let mut families = btrfs::detect(recording)?;
     for disk in 0..recording.header().disks.len() as u16 {
         families.extend(ext::detect(recording, disk)?);
     }

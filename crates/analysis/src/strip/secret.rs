@@ -50,6 +50,14 @@ impl Secret {
         }
     }
 
+    /// A digest of a number that says something about contents.
+    pub fn number(&self, number: u32) -> u32 {
+        let mut bytes = number.to_le_bytes();
+        let digest = blake3::keyed_hash(&self.key, &bytes);
+        bytes.copy_from_slice(&digest.as_bytes()[..4]);
+        u32::from_le_bytes(bytes)
+    }
+
     /// Other names have this hash, too.
     pub fn keep_hash(&mut self, hash: Hash) {
         if let Some(names) = &mut self.names {

@@ -5,6 +5,7 @@ mod inode;
 mod superblock;
 mod xattr;
 
+use super::bytes::{le16, le32};
 use super::{Family, Part, Secret, checksum, formatted};
 use crate::classify::Structure;
 use fscost_recording::{Recording, Result};
@@ -143,20 +144,4 @@ fn extents(node: &mut [u8], secret: &Secret) -> usize {
     let rest = (space + 4).min(node.len());
     secret.bytes(&mut node[rest..]);
     space
-}
-
-fn take<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes
-        .get(at..)
-        .and_then(|rest| rest.first_chunk())
-        .copied()
-        .unwrap_or([0; N])
-}
-
-fn le16(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(take(bytes, at))
-}
-
-fn le32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(take(bytes, at))
 }
