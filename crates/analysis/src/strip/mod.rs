@@ -10,6 +10,7 @@ mod ext;
 mod mark;
 mod names;
 mod secret;
+mod xfs;
 
 use crate::classify::{Row, Structure, explain_streamed};
 use fscost_recording::{
@@ -49,7 +50,9 @@ pub fn strip(recording: &Recording, out: &Path, names: Names, key: &[u8; 32]) ->
     let mut families = btrfs::detect(recording)?;
     for disk in 0..recording.header().disks.len() as u16 {
         families.extend(ext::detect(recording, disk)?);
+        families.extend(xfs::detect(recording, disk)?);
     }
+    read_ahead(recording, &mut families, &mut secret)?;
     let mut stripper = Stripper {
         secret,
         families,
@@ -89,6 +92,12 @@ pub fn strip(recording: &Recording, out: &Path, names: Names, key: &[u8; 32]) ->
 
 /// A part of a write that is of one structure.
 struct Part {
+    /// The write's event.
+    event: u64,
+    /// Where in the write it begins.
+    within: usize,
+    /// What it is.
+    structure_of_row: Structure,
     /// What it is, or what a journal's copy is of.
     structure: Structure,
     /// Byte offset on the disk.
@@ -100,8 +109,43 @@ trait Family {
     /// Whether this disk is (part of) the file system.
     fn owns(&self, disk: u16) -> bool;
 
+    /// Whether it must see all writes before the first is stripped.
+    fn reads_ahead(&self) -> bool {
+        false
+    }
+
+    /// A request to one of its disks, before anything is stripped.
+    fn read_ahead(&mut self, _number: u64, _event: &Event, _content: &[u8], _secret: &mut Secret) {}
+
+    /// That was the last.
+    fn end_of_reading(&mut self, _secret: &mut Secret) {}
+
     /// Take what is private out of a part of a write.
     fn strip(&mut self, part: &Part, bytes: &mut [u8], secret: &mut Secret);
+}
+
+fn read_ahead(
+    recording: &Recording,
+    families: &mut [Box<dyn Family>],
+    secret: &mut Secret,
+) -> Result<()> {
+    if !families.iter().any(|family| family.reads_ahead()) {
+        return Ok(());
+    }
+    let mut number = 0;
+    recording.for_each_frame(true, |_, frame| {
+        for event in &frame.events {
+            if let Some(family) = families.iter_mut().find(|f| f.owns(event.disk)) {
+                family.read_ahead(number, event, frame.content_of(event), secret);
+            }
+            number += 1;
+        }
+        Ok(true)
+    })?;
+    for family in families {
+        family.end_of_reading(secret);
+    }
+    Ok(())
 }
 
 struct Stripper<R: Iterator<Item = Result<Row>>> {
@@ -140,6 +184,9 @@ impl<R: Iterator<Item = Result<Row>>> Stripper<R> {
                 continue;
             };
             let part = Part {
+                event: number,
+                within: done,
+                structure_of_row: row.structure,
                 structure: row.home.unwrap_or(row.structure),
                 offset: row.offset,
             };

@@ -18,7 +18,7 @@ use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Row, Rows, Structu
 use fscost_recording::{Image, Instant, Recording, Result};
 use log::{Area, Log};
 use metadata::Metadata;
-use superblock::Geometry;
+pub(crate) use superblock::Geometry;
 
 /// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as mkfs left it.
 pub fn detect(
