@@ -37,6 +37,9 @@ struct Transaction {
     item: Item,
 }
 
+/// Sectors of a write.
+type Sectors = BTreeMap<u32, Option<Box<[u8; SECTOR]>>>;
+
 /// The log of one file system.
 pub struct Log {
     begin: u64,
@@ -48,7 +51,7 @@ pub struct Log {
     transactions: HashMap<u32, Transaction>,
     contents: Contents,
     /// Sectors of writes that are understood, by event: what they become, or nothing if they stay.
-    sectors: HashMap<u64, BTreeMap<u32, Option<Box<[u8; SECTOR]>>>>,
+    sectors: HashMap<u64, Sectors>,
 }
 
 impl Log {
