@@ -17,6 +17,7 @@ fn write(path: &Path) {
             logical_block_bytes: 512,
             physical_block_bytes: 4096,
         }],
+        stripped: Stripped::No,
     };
     let mut writer = Writer::create(path, &header).unwrap();
     for number in 0..FRAMES {
