@@ -16,6 +16,7 @@ import pytest
 
 from fscost import analyze, capture, profile
 from fscost.analyze import By, Explanation
+from fscost.analyze.commits import Why
 from fscost.errors import InputError
 from fscost.lab.base import LabOptions
 from fscost.lab.native import NativeLab, find_binaries
@@ -219,6 +220,7 @@ def test_a_real_cell_is_explained_to_the_byte(tmp_path: Path, spelled: str) -> N
         Step("make", "mkdir t; for i in $(seq 200); do head -c $((i * 97)) /dev/urandom > t/$i.bin; done; sync"),
         Step("read", "cat t/* > /dev/null; touch t; sync", drop_caches=True),
         Step("delete", "rm -r t"),
+        Step("fsync", "for i in $(seq 20); do echo $i >> log; sync log; done"),
     )
     cell = Cell(profile.resolve(spelled), Workload("mine", steps, disk_bytes=MIB), 0, 7, 0)
     result = NativeLab(find_binaries()).run(
@@ -232,3 +234,14 @@ def test_a_real_cell_is_explained_to_the_byte(tmp_path: Path, spelled: str) -> N
     made = explanation.within(["make"])
     [directory] = [group for group in analyze.groups(made, By.DIRECTORY) if group.name == "/t"]
     assert directory.parts["data"] >= sum(i * 97 for i in range(100, 201))
+    of_fsync = analyze.report(explanation, ["fsync"], By.STRUCTURE, None)
+    journal = of_fsync.journal
+    assert journal is not None
+    # Every fsync is a commit that somebody asked for; of btrfs one that a log tree serves, or a whole commit.
+    assert journal.reasons.count(Why.FORCED) + journal.log_syncs >= 19
+    assert journal.count + journal.log_syncs <= 30
+    assert journal.bytes == analyze.kinds(explanation.within(["fsync"]))["journal"] + (journal.log_syncs * 4096)
+    if spelled == "ext4":
+        share = round(100 * journal.copy_bytes / of_fsync.write_bytes)
+        assert f"{share} % of the bytes were the journal's copies of blocks" in of_fsync.findings
+        assert any("for each byte of file data" in line for line in of_fsync.findings)

@@ -38,12 +38,12 @@ class Why(StrEnum):
 class Reasons:
     """One for each transaction; `inferred` when the recording does not tell when a program asked, and the pattern had to."""
 
-    why: Sequence[Why]
+    why: NDArray[np.str_]
     inferred: bool
 
     def count(self, why: Why) -> int:
         """How many ended because of it."""
-        return sum(each is why for each in self.why)
+        return int((self.why == why.value).sum())
 
 
 def reasons(family: str, begin_ns: Times, end_ns: Times, marks: Sequence[Mark], is_timed: bool) -> Reasons:
@@ -54,7 +54,7 @@ def reasons(family: str, begin_ns: Times, end_ns: Times, marks: Sequence[Mark], 
     (`sync_calls` in the mark that ends an interval), one since the transaction before forced it; elsewhere it was forced if it came early.
     """
     if not len(end_ns) or not is_timed:
-        return Reasons([Why.UNTOLD] * len(end_ns), False)
+        return Reasons(np.full(len(end_ns), Why.UNTOLD.value), False)
     bounds = np.array([mark.at_ns for mark in marks], np.int64)
     interval = np.searchsorted(bounds, end_ns, side="right")
     last = np.append(interval[1:] != interval[:-1], bool(len(marks)) and bool(interval[-1] < len(marks)))
@@ -66,8 +66,8 @@ def reasons(family: str, begin_ns: Times, end_ns: Times, marks: Sequence[Mark], 
     # Of many calls that needed no commit, the last before the timer's needed none either.
     first = np.append(calls, np.iinfo(np.int64).max)[np.searchsorted(calls, before_end, side="right")]
     forced = np.where(heard, called & (early | (begin_ns - first < _SOON_NS)), early & ~last)
-    found = np.select([forced, last, early], [Why.FORCED, Why.SETTLE, Why.OTHER], Why.TIMER)
-    return Reasons([Why(each) for each in found], not heard.all())
+    names = [why.value for why in (Why.FORCED, Why.SETTLE, Why.OTHER, Why.TIMER)]
+    return Reasons(np.select([forced, last, early], names[:3], names[3]), not heard.all())
 
 
 def _calls(marks: Sequence[Mark], interval: NDArray[np.int64], begin_ns: Times, end_ns: Times) -> tuple[Times, NDArray[np.bool_]]:

@@ -81,13 +81,20 @@ class Explanation:
         return replace(self, batches=kept, _sums={})
 
     def sums(self, *keys: str) -> pa.Table:
-        """Bytes of each combination of these columns' values: the keys, and `length_sum`."""
+        """Bytes of each combination of these columns' values: the keys, and `length_sum`. Taken from a finer sum, where there is one."""
+        if keys not in self._sums and (finer := self._finer(keys)) is not None:
+            sums = self._sums[finer].combine_chunks().group_by(list(keys)).aggregate([("length_sum", "sum")])
+            self._sums[keys] = sums.select([*keys, "length_sum_sum"]).rename_columns([*keys, "length_sum"])
         self.prepare([keys])
         return self._sums[keys]
 
+    def _finer(self, keys: tuple[str, ...]) -> tuple[str, ...] | None:
+        finer = [known for known in self._sums if set(keys) <= set(known)]
+        return min(finer, key=lambda known: self._sums[known].num_rows, default=None)
+
     def prepare(self, several: Iterable[tuple[str, ...]], *others: Collector) -> None:
         """One pass over the rows, for several sums that are asked for afterwards and whatever else is to be learnt."""
-        sums = {keys: Sum(keys) for keys in several if keys not in self._sums}
+        sums = {keys: Sum(keys) for keys in several if keys not in self._sums and self._finer(keys) is None}
         if not sums and not others:
             return
         for batch in self.batches():

@@ -19,8 +19,8 @@ UNKNOWN_ALLOWED = 0.001
 SMALL_FILE_BYTES = 64 << 10
 MANY_FILES = 100
 _COST = ("structure", "cause", "atime_alone", "copy")
-NEEDS = (("structure",), _COST, ("path", "structure"), keys(By.DIRECTORY))
-"""Sums that are asked for: one pass prepares them all."""
+NEEDS = (("phase", "structure", "home_structure", "cause", "atime_alone", "copy"), keys(By.DIRECTORY))
+"""Sums of which all others that are asked for are sums: one pass prepares them."""
 
 
 def findings(explanation: Explanation) -> list[str]:
@@ -75,7 +75,7 @@ def _journal(journal: Journal, total: int) -> Iterator[str]:
     if journal.family == BTRFS:
         if journal.log_sync_bytes >= WORTH_SAYING * total and journal.log_syncs:
             each = size(journal.log_sync_bytes / journal.log_syncs)
-            yield f"{share(journal.log_sync_bytes, total)} of the bytes were the log trees and superblocks of {journal.log_syncs:,} fsyncs, {each} each"
+            yield f"{share(journal.log_sync_bytes, total)} of the bytes were the log trees and superblocks of {counted(journal.log_syncs, 'fsync')}, {each} each"
         return
     if journal.copy_bytes >= WORTH_SAYING * total:
         what = "the journal's copies of blocks" if journal.family == EXT else "metadata in the log"
@@ -85,7 +85,7 @@ def _journal(journal: Journal, total: int) -> Iterator[str]:
     if journal.forced_atime_bytes >= WORTH_SAYING * total:
         forced = journal.reasons.count(Why.FORCED)
         yield (
-            f"{share(journal.forced_atime_bytes, total)} of the bytes were written because {forced:,} forced commits (fsync) took "
+            f"{share(journal.forced_atime_bytes, total)} of the bytes were written because {counted(forced, 'forced commit')} (fsync) took "
             "other files' access times along, in the journal and again in place"
         )
 
@@ -127,6 +127,11 @@ def _files(explanation: Explanation, total: int, forced: int) -> Iterator[str]:
 
 def _kinds(parts: dict[str, int]) -> str:
     return ", ".join(f"{name} {size(length)}" for name, length in parts.items())
+
+
+def counted(count: int, what: str) -> str:
+    """1 fsync, 2 fsyncs."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def share(part: int, whole: int) -> str:

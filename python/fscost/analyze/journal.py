@@ -1,6 +1,6 @@
 """What the journal or log did: transactions, what they copied and copied again, and what asked for them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,11 @@ class Journal:
     copied, `most_again` how often the most frequent one was copied; both None where the recording does not tell."""
 
     family: str
-    transactions: Sequence[Transaction]
+    numbers: _Numbers
+    begin_ns: _Numbers
+    end_ns: _Numbers
+    transaction_bytes: _Numbers
+    transaction_blocks: _Numbers
     reasons: Reasons
     bytes: int
     copies: int
@@ -56,23 +60,30 @@ class Journal:
     @property
     def forced_bytes(self) -> int:
         """Of transactions and log trees that were asked for."""
-        return self.log_sync_bytes + sum(each.bytes for each in self.transactions if each.why is Why.FORCED)
+        return self.log_sync_bytes + int(self.transaction_bytes[self.reasons.why == Why.FORCED.value].sum())
 
     @property
-    def blocks(self) -> list[int]:
-        """Of each transaction, ascending."""
-        return sorted(each.blocks for each in self.transactions)
+    def count(self) -> int:
+        """Transactions."""
+        return len(self.numbers)
+
+    @property
+    def transactions(self) -> Iterator[Transaction]:
+        """One by one, in order."""
+        columns = (self.numbers, self.begin_ns, self.end_ns, self.transaction_bytes, self.transaction_blocks, self.reasons.why)
+        for number, begin_ns, end_ns, size, blocks, why in zip(*columns, strict=True):
+            yield Transaction(int(number), int(begin_ns), int(end_ns), int(size), int(blocks), Why(why))
 
     def json(self) -> dict[str, Any]:
         """As it is printed."""
-        blocks, sizes = self.blocks, sorted(each.bytes for each in self.transactions)
+        blocks, sizes = self.transaction_blocks, self.transaction_bytes
         return {
             "family": self.family,
-            "transactions": len(self.transactions),
+            "transactions": self.count,
             "transaction_blocks_median": _median(blocks),
-            "transaction_blocks_max": max(blocks, default=None),
+            "transaction_blocks_max": _most(blocks),
             "transaction_bytes_median": _median(sizes),
-            "transaction_bytes_max": max(sizes, default=None),
+            "transaction_bytes_max": _most(sizes),
             "journal_write_bytes": self.bytes,
             "copies": self.copies,
             "copy_write_bytes": self.copy_bytes,
@@ -215,13 +226,15 @@ class Journals:
             return None
         why = reasons(self._family, found["time_ns_min"], found["end_ns"], self._marks, self._is_timed)
         blocks = found["copies_sum"] // max(self._block_bytes, 1) if self._family == EXT else found["items_sum"]
-        forced = np.array([each is Why.FORCED for each in why.why], bool)
-        numbers = (found["transaction"], found["time_ns_min"], found["end_ns"], found["log_sum"], blocks)
-        each = zip(*(column.tolist() for column in numbers), why.why, strict=True)
+        forced = why.why == Why.FORCED.value
         again, again_bytes, most, structure = self._again(int(blocks.sum()), total["copies_sum"])
         return Journal(
             family=self._family,
-            transactions=[Transaction(*fields) for fields in each],
+            numbers=found["transaction"],
+            begin_ns=found["time_ns_min"],
+            end_ns=found["end_ns"],
+            transaction_bytes=found["log_sum"],
+            transaction_blocks=blocks,
             reasons=why,
             bytes=self._log_sync_bytes if self._family == BTRFS else total["log_sum"],
             copies=0 if self._family == BTRFS else int(blocks.sum()),
@@ -305,5 +318,9 @@ def _transactions(columns: dict[str, _Numbers], family: str) -> dict[str, _Numbe
     return found
 
 
-def _median(values: Sequence[int]) -> float | None:
+def _median(values: _Numbers) -> float | None:
     return float(np.median(values)) if len(values) else None
+
+
+def _most(values: _Numbers) -> int | None:
+    return int(values.max()) if len(values) else None

@@ -46,7 +46,9 @@ def _table(report: Report, width: int | None) -> Iterator[str]:
     notes = {}
     if report.by is By.TRANSACTION and report.journal is not None:
         words = "what it was"
-        notes = {str(each.number): _transaction(report.journal, each.blocks, each.why, each.end_ns) for each in report.journal.transactions}
+        names = {group.name for group in shown}
+        listed = (each for each in report.journal.transactions if str(each.number) in names)
+        notes = {str(each.number): _transaction(report.journal, each.blocks, each.why, each.end_ns) for each in listed}
     bar_columns = _BAR_COLUMNS if width is None or width >= _ROOMY else _NARROW_BAR_COLUMNS
     rows = [(report.by.value, "bytes", "share", "", words)]
     for group in shown:
@@ -73,7 +75,7 @@ def _transaction(journal: Journal, blocks: int, why: Why, end_ns: int) -> str:
 
 
 def _journal(journal: Journal, total: int) -> Iterator[tuple[str, str]]:
-    count = len(journal.transactions)
+    count = journal.count
     if journal.family == "btrfs":
         if journal.log_syncs:
             each = human_bytes(journal.log_sync_bytes / journal.log_syncs)
@@ -84,19 +86,18 @@ def _journal(journal: Journal, total: int) -> Iterator[tuple[str, str]]:
         if count:
             yield (
                 "commits",
-                f"{_counted(count, 'generation')}, {human_bytes(sum(each.bytes for each in journal.transactions))} of trees, {_why(journal)}",
+                f"{_counted(count, 'generation')}, {human_bytes(int(journal.transaction_bytes.sum()))} of trees, {_why(journal)}",
             )
         return
     what = "transaction" if journal.family == "ext" else "log checkpoint"
     unit = "block" if journal.family == "ext" else "item"
-    sizes = [each.bytes for each in journal.transactions]
-    blocks = journal.blocks
+    sizes, blocks = sorted(journal.transaction_bytes.tolist()), sorted(journal.transaction_blocks.tolist())
     yield (
         "journal" if journal.family == "ext" else "log",
         f"{_counted(count, what)}, {human_bytes(journal.bytes)}, {percent(journal.bytes, total)} of the bytes",
     )
     if count:
-        median, largest = sorted(sizes)[count // 2], max(sizes)
+        median, largest = sizes[count // 2], sizes[-1]
         yield (
             "of each",
             f"{_counted(blocks[count // 2], unit)} ({human_bytes(median)}) in the median, {blocks[-1]:,} ({human_bytes(largest)}) at most",
