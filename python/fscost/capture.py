@@ -95,7 +95,7 @@ def pack(recording: Path, level: int = 3) -> None:
 
 def strip(recording: Path, out: Path, names: str) -> int:
     """The recording without the contents of files, to be shared; returns its size. The key of its digests is thrown away."""
-    with _errors(recording), new_file(out):
+    with errors(recording), new_file(out):
         return int(_open(recording).strip(str(out), names, secrets.token_bytes(32)))
 
 
