@@ -50,7 +50,7 @@ mkdir secret-folder-2
 mv secret-file-tail secret-folder-2/secret-file-moved
 cat secret-folder-2/secret-file-moved secret-file-large >/dev/null
 """
-WORK = Workload("secrets", (Step("make", shell=MAKE), Step("change", shell=CHANGE)))
+WORK = Workload("secrets", (Step("make", shell=MAKE), Step("change", shell=CHANGE)), disk_bytes=300 * MIB)
 PROFILES = [
     "ext4",
     "ext4 -L secret-label -b 1024 -o data=journal",
