@@ -5,7 +5,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-_MOST_PARTIAL_ROWS = 1 << 20
+_MOST_PARTIAL_ROWS = 1 << 18
 """Sums of batches that wait before they are summed: more than there are groups, or the waiting would have been for nothing."""
 
 Batches = Callable[[], Iterator[pa.RecordBatch]]
@@ -43,8 +43,9 @@ class Sum:
                 self._dictionaries[name] = column.dictionary
                 column = column.indices
             columns[name] = column
-        self._partial.append(self._renamed(pa.table(columns).group_by(self._keys).aggregate(self._aggregates)))
-        if sum(table.num_rows for table in self._partial[1:]) > max(_MOST_PARTIAL_ROWS, self._settled):
+        # One thread: each more would have a table of all groups of its own.
+        self._partial.append(self._renamed(pa.table(columns).group_by(self._keys, use_threads=False).aggregate(self._aggregates)))
+        if sum(table.num_rows for table in self._partial[1:]) > max(_MOST_PARTIAL_ROWS, self._settled // 2):
             self._settle()
 
     def table(self) -> pa.Table | None:
@@ -62,7 +63,7 @@ class Sum:
     def _settle(self) -> None:
         again = [(name, _AGAIN[how]) for name, (_, how) in zip(self._names, self._aggregates, strict=True)]
         if len(self._partial) > 1:
-            self._partial = [self._renamed(pa.concat_tables(self._partial).group_by(self._keys).aggregate(again))]
+            self._partial = [self._renamed(pa.concat_tables(self._partial).group_by(self._keys, use_threads=False).aggregate(again))]
         self._settled = self._partial[0].num_rows
 
     def _renamed(self, table: pa.Table) -> pa.Table:
