@@ -81,6 +81,30 @@ fn requests_marks_and_zeros_stay_and_the_header_says_so() {
     }
 }
 
+/// Names and a mount path of the corpus (`tests/analysis/ext/corpus.py`), in all content, journals included.
+#[test]
+fn no_name_of_the_original_is_left() {
+    let names = ["file-with-a-name-of-some-length", "/media/fs"];
+    let found = |recording: &Recording| {
+        let mut found = [0; 2];
+        let each = |_, frame: &fscost_recording::Frame| {
+            for (count, name) in found.iter_mut().zip(names) {
+                let places = frame.content.windows(name.len());
+                *count += places.filter(|place| *place == name.as_bytes()).count();
+            }
+            Ok(true)
+        };
+        recording.for_each_frame(true, each).unwrap();
+        found
+    };
+    for path in corpus() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!found(&Recording::open(&path).unwrap()).contains(&0));
+        let stripped = stripped(&path, folder.path(), Names::Replace);
+        assert_eq!(found(&stripped), [0; 2], "{}", path.display());
+    }
+}
+
 #[test]
 fn a_cut_recording_becomes_a_cut_one() {
     let folder = tempfile::tempdir().unwrap();
