@@ -60,12 +60,11 @@ pub fn detect(
 
 fn superblock_of(image: &mut Image<'_>) -> Result<Option<Superblock>> {
     let mut bytes = [0; superblock::BYTES];
-    let size = image.size_bytes();
-    if size < superblock::AT + bytes.len() as u64 {
+    if image.size_bytes() < superblock::AT + bytes.len() as u64 {
         return Ok(None);
     }
     image.read_at(superblock::AT, &mut bytes)?;
-    Ok(Superblock::parse(&bytes, size))
+    Ok(Superblock::parse(&bytes))
 }
 
 /// One of these file systems.

@@ -12,11 +12,19 @@ const MAX_BYTES: usize = 4096;
 struct Name {
     parent: u32,
     name: Box<[u8]>,
+    /// How many blocks hold it: two while one is split.
+    count: u32,
+}
+
+impl Name {
+    fn is(&self, parent: u32, entry: &Entry<'_>) -> bool {
+        self.parent == parent && *self.name == *entry.name
+    }
 }
 
 #[derive(Debug, Default)]
 struct Called {
-    /// The latest is the last; after the last is gone, it stays as what the inode was called.
+    /// In the order in which the inode got them; after the last is gone, it stays as what the inode was called.
     names: Vec<Name>,
     alive: bool,
 }
@@ -32,16 +40,19 @@ pub struct Names {
 impl Names {
     /// A directory has gained a name.
     pub fn add(&mut self, parent: u32, entry: &Entry<'_>) {
-        let name = Name {
-            parent,
-            name: entry.name.into(),
-        };
         let of = self.inodes.entry(entry.inode).or_default();
         if !of.alive {
             of.names.clear();
         }
         of.alive = true;
-        of.names.push(name);
+        match of.names.iter_mut().find(|n| n.is(parent, entry)) {
+            Some(known) => known.count = known.count.saturating_add(1),
+            None => of.names.push(Name {
+                parent,
+                name: entry.name.into(),
+                count: 1,
+            }),
+        }
         self.forget_paths(entry);
     }
 
@@ -50,10 +61,13 @@ impl Names {
         let Some(of) = self.inodes.get_mut(&entry.inode).filter(|of| of.alive) else {
             return;
         };
-        let found = of
-            .names
-            .iter()
-            .position(|n| n.parent == parent && *n.name == *entry.name);
+        let found = of.names.iter().position(|n| n.is(parent, entry));
+        if let Some(known) = found.and_then(|number| of.names.get_mut(number))
+            && known.count > 1
+        {
+            known.count -= 1;
+            return;
+        }
         match found {
             Some(_) if of.names.len() == 1 => of.alive = false,
             Some(number) => {
@@ -85,7 +99,7 @@ impl Names {
         }
     }
 
-    /// The inode's path, or the last that it had.
+    /// The inode's path: by the oldest of its names that are not removed, or by the last that it had.
     pub fn path(&mut self, inode: u32, paths: &mut Paths) -> Option<PathId> {
         if let Some(&known) = self.known.get(&inode) {
             return known;
@@ -99,7 +113,7 @@ impl Names {
         let mut parts = Vec::new();
         let (mut at, mut bytes) = (inode, 0);
         while at != ROOT {
-            let name = self.inodes.get(&at)?.names.last()?;
+            let name = self.inodes.get(&at)?.names.first()?;
             bytes += name.name.len() + 1;
             parts.push(String::from_utf8_lossy(&name.name));
             if bytes > MAX_BYTES {
@@ -139,6 +153,7 @@ mod tests {
         names.add(12, &entry(100, "f"));
         assert_eq!(text(&mut names, 100).as_deref(), Some("/d/f"));
         names.add(ROOT, &entry(12, "e"));
+        assert_eq!(text(&mut names, 100).as_deref(), Some("/d/f"));
         names.remove(ROOT, &entry(12, "d"));
         assert_eq!(text(&mut names, 100).as_deref(), Some("/e/f"));
         names.remove(12, &entry(100, "f"));
@@ -148,6 +163,20 @@ mod tests {
         assert_eq!(text(&mut names, 100).as_deref(), Some("/new"));
         assert_eq!(text(&mut names, ROOT).as_deref(), Some("/"));
         assert_eq!(text(&mut names, 777), None);
+    }
+
+    #[test]
+    fn the_oldest_name_counts_while_it_lasts() {
+        let mut names = Names::default();
+        names.add(ROOT, &entry(100, "first"));
+        names.add(ROOT, &entry(100, "second"));
+        assert_eq!(text(&mut names, 100).as_deref(), Some("/first"));
+        // A block is split: the name is in the new one before it is gone from the old.
+        names.add(ROOT, &entry(100, "first"));
+        names.remove(ROOT, &entry(100, "first"));
+        assert_eq!(text(&mut names, 100).as_deref(), Some("/first"));
+        names.remove(ROOT, &entry(100, "first"));
+        assert_eq!(text(&mut names, 100).as_deref(), Some("/second"));
     }
 
     #[test]

@@ -28,14 +28,35 @@ impl Change {
     }
 }
 
+/// A name that a directory has lost.
+#[derive(Debug)]
+pub(super) struct Gone {
+    directory: u32,
+    inode: u32,
+    name: Box<[u8]>,
+    is_directory: bool,
+}
+
+impl Gone {
+    fn new(directory: u32, entry: &Entry<'_>) -> Gone {
+        Gone {
+            directory,
+            inode: entry.inode,
+            name: entry.name.into(),
+            is_directory: entry.is_directory,
+        }
+    }
+}
+
 impl State {
-    /// Returns whether names differ.
+    /// Returns whether names differ. Those that are gone are so once all that is new is known: a name that moves to another block stays
+    /// the oldest of its inode.
     pub(super) fn rename(&mut self, directory: u32, old: &[Entry<'_>], new: &[Entry<'_>]) -> bool {
         let removed = old.iter().filter(|e| new.binary_search(e).is_err());
         let added = new.iter().filter(|e| old.binary_search(e).is_err());
         let mut differ = false;
         for entry in removed {
-            self.names.remove(directory, entry);
+            self.gone.push(Gone::new(directory, entry));
             differ = true;
         }
         for entry in added {
@@ -43,6 +64,17 @@ impl State {
             differ = true;
         }
         differ
+    }
+
+    pub(super) fn names_gone(&mut self) {
+        for gone in std::mem::take(&mut self.gone) {
+            let entry = Entry {
+                inode: gone.inode,
+                name: &gone.name,
+                is_directory: gone.is_directory,
+            };
+            self.names.remove(gone.directory, &entry);
+        }
     }
 
     pub(super) fn release(

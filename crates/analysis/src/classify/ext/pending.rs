@@ -190,7 +190,7 @@ mod tests {
         for (at, value) in fields {
             bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
         }
-        State::new(Superblock::parse(&bytes, 8 << 20).unwrap(), 0, 8 << 20)
+        State::new(Superblock::parse(&bytes).unwrap(), 0)
     }
 
     fn own(state: &mut State, start: u64, length: u64, inode: u32) {

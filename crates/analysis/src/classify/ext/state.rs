@@ -8,7 +8,7 @@ use super::{
     layout::{self, Groups},
     map::{self, Claim},
     names::Names,
-    ownership::Change,
+    ownership::{Change, Gone},
     space::{Kind, Run, Space},
     superblock::Superblock,
 };
@@ -54,7 +54,6 @@ pub struct State {
     /// What the inodes are called.
     pub names: Names,
     disk: u16,
-    disk_bytes: u64,
     groups: Groups,
     /// Where primary group descriptors lie: the block, its number among them.
     descriptors: HashMap<u64, u64>,
@@ -62,6 +61,8 @@ pub struct State {
     /// Directories with a hash tree.
     pub(super) indexed: HashSet<u32>,
     pub(super) reads_left: u64,
+    /// Names that the blocks being applied no longer hold.
+    pub(super) gone: Vec<Gone>,
 }
 
 /// New versions of blocks, all at once.
@@ -69,18 +70,18 @@ pub type Blocks<'a> = BTreeMap<u64, &'a [u8]>;
 
 impl State {
     /// Of which nothing is known but its shape.
-    pub fn new(superblock: Superblock, disk: u16, disk_bytes: u64) -> State {
+    pub fn new(superblock: Superblock, disk: u16) -> State {
         State {
             superblock,
             space: Space::default(),
             names: Names::default(),
             disk,
-            disk_bytes,
             groups: Groups::default(),
             descriptors: HashMap::new(),
             versions: BTreeMap::new(),
             indexed: HashSet::new(),
             reads_left: 0,
+            gone: Vec::new(),
         }
     }
 
@@ -92,7 +93,7 @@ impl State {
         written: impl Iterator<Item = (u64, u64)>,
         disks: &mut Disks<'_>,
     ) -> Result<State> {
-        let mut state = State::new(superblock, disk, disks.size_bytes(disk));
+        let mut state = State::new(superblock, disk);
         state.place();
         for number in 0..state.superblock.descriptor_blocks() {
             let block = layout::descriptor_block(&state.superblock, number);
@@ -218,6 +219,7 @@ impl State {
                 self.versions.insert(block, new.into());
             }
         }
+        self.names_gone();
         Ok(applied)
     }
 
@@ -234,7 +236,7 @@ impl State {
         if let Some(block) = blocks.get(&self.superblock.primary_block()) {
             let from = (super::superblock::AT % bytes) as usize;
             let bytes = part(block, from, from + super::superblock::BYTES);
-            let new = Superblock::parse(bytes, self.disk_bytes);
+            let new = Superblock::parse(bytes);
             if let Some(new) = new.filter(|new| new.may_follow(&self.superblock)) {
                 let grown = new.blocks != self.superblock.blocks;
                 self.superblock = new;

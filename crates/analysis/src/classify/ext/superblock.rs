@@ -18,7 +18,9 @@ const INCOMPAT_64BIT: u32 = 0x80;
 const INCOMPAT_MMP: u32 = 0x100;
 const RO_SPARSE_SUPER: u32 = 0x1;
 
-/// The largest number of groups: 2 TiB (the largest disk of a recording) with 1 KiB blocks, in groups a quarter of the usual size.
+/// The largest disk of a recording: 2 TiB.
+const MAX_BYTES: u64 = 1 << 41;
+/// The largest number of groups: 2 TiB with 1 KiB blocks, in groups a quarter of the usual size.
 const MAX_GROUPS: u64 = 1 << 20;
 
 /// What a superblock says of the file system's shape.
@@ -64,8 +66,9 @@ pub struct Superblock {
 }
 
 impl Superblock {
-    /// From the bytes at [`AT`]; `None` if they are not one, or its numbers make no sense for a disk of `disk_bytes`.
-    pub fn parse(bytes: &[u8], disk_bytes: u64) -> Option<Superblock> {
+    /// From the bytes at [`AT`]; `None` if they are not one, or its numbers make no sense. It may be larger than what is known of
+    /// the disk: an imported log does not say how large that was, and the last block need not be written.
+    pub fn parse(bytes: &[u8]) -> Option<Superblock> {
         if bytes.len() < BYTES || le16(bytes, 0x38) != MAGIC {
             return None;
         }
@@ -106,16 +109,16 @@ impl Superblock {
             incompat,
             ro_compat: le32(bytes, 0x64),
         };
-        found.makes_sense(disk_bytes).then_some(found)
+        found.makes_sense().then_some(found)
     }
 
-    fn makes_sense(&self, disk_bytes: u64) -> bool {
+    fn makes_sense(&self) -> bool {
         let size = u64::from(self.block_bytes);
         let shape = (1024..=65536).contains(&self.block_bytes)
             && self
                 .blocks
                 .checked_mul(size)
-                .is_some_and(|b| b <= disk_bytes);
+                .is_some_and(|b| b <= MAX_BYTES);
         if self.is_journal_device() {
             return shape;
         }
