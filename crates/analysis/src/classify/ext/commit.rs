@@ -44,7 +44,7 @@ impl Running {
         let mut found = Vec::new();
         let mut causes = Causes::NONE;
         for (home, copy) in copies {
-            let Some(&what) = applied.explanations.get(&home) else {
+            let Some(what) = applied.explanation(home) else {
                 continue;
             };
             causes = causes.and(what.causes);

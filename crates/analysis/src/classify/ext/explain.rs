@@ -1,5 +1,7 @@
 //! Why a block was written: what is different from the version before.
 
+use std::sync::Arc;
+
 use super::{
     bytes::{le32, part},
     directory::{self, Entry},
@@ -41,7 +43,7 @@ impl State {
                 Inode(slot),
             );
             if new.lives() {
-                applied.inodes.insert(number);
+                applied.inodes.push(number);
             }
             let why = inode::causes(old, new);
             if why.is_empty() {
@@ -93,11 +95,11 @@ impl State {
         };
         let mut structure = kind.structure();
         let old = if is_new || !kind.is_metadata() {
-            Vec::new()
+            Arc::default()
         } else {
             self.before(block, disks)?
         };
-        let changed = old != new;
+        let changed = *old != *new;
         let one = |cause| {
             if changed {
                 Causes::one(cause)

@@ -33,7 +33,7 @@ struct Called {
 #[derive(Debug, Default)]
 pub struct Names {
     inodes: HashMap<u32, Called>,
-    known: HashMap<u32, Option<PathId>>,
+    known: HashMap<u32, PathId>,
     changes: u64,
 }
 
@@ -41,6 +41,7 @@ impl Names {
     /// A directory has gained a name.
     pub fn add(&mut self, parent: u32, entry: &Entry<'_>) {
         let of = self.inodes.entry(entry.inode).or_default();
+        let is_first = of.names.is_empty();
         if !of.alive {
             of.names.clear();
         }
@@ -53,7 +54,7 @@ impl Names {
                 count: 1,
             }),
         }
-        self.forget_paths(entry);
+        self.forget_paths(entry, !is_first);
     }
 
     /// A directory has lost a name.
@@ -72,7 +73,7 @@ impl Names {
             Some(_) if of.names.len() == 1 => of.alive = false,
             Some(number) => {
                 of.names.remove(number);
-                self.forget_paths(entry);
+                self.forget_paths(entry, true);
             }
             None => {}
         }
@@ -90,9 +91,10 @@ impl Names {
         self.changes
     }
 
-    fn forget_paths(&mut self, entry: &Entry<'_>) {
+    /// Below a directory that had a name, paths may be known.
+    fn forget_paths(&mut self, entry: &Entry<'_>, had_name: bool) {
         self.changes += 1;
-        if entry.is_directory {
+        if entry.is_directory && had_name {
             self.known.clear();
         } else {
             self.known.remove(&entry.inode);
@@ -102,11 +104,11 @@ impl Names {
     /// The inode's path: by the oldest of its names that are not removed, or by the last that it had.
     pub fn path(&mut self, inode: u32, paths: &mut Paths) -> Option<PathId> {
         if let Some(&known) = self.known.get(&inode) {
-            return known;
+            return Some(known);
         }
-        let path = self.text(inode).map(|text| paths.intern(&text));
+        let path = paths.intern(&self.text(inode)?);
         self.known.insert(inode, path);
-        path
+        Some(path)
     }
 
     fn text(&self, inode: u32) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Who owns each block: what inodes and nodes map is taken and given back as they change.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use super::{
     directory::{self, Entry},
@@ -161,7 +161,7 @@ impl State {
                     continue;
                 }
                 let content = match blocks.get(&block) {
-                    Some(new) => new.to_vec(),
+                    Some(&new) => Arc::from(new),
                     None => self.before(block, disks)?,
                 };
                 if claim.kind == Kind::Content(Content::Directory) {
@@ -171,7 +171,7 @@ impl State {
                     let children = map::of_node(claim.kind, &content, &self.superblock);
                     stack.extend(children.into_iter().map(|child| (inode, child)));
                 }
-                self.versions.insert(block, content.into());
+                self.versions.insert(block, content);
             }
         }
         Ok(visited)

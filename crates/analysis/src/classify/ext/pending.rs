@@ -9,6 +9,9 @@ use crate::classify::{Cause, Causes, Rows, Structure};
 /// can only use it for something else.
 const COMMITS: u64 = 2;
 
+/// The number of rows below which none is dropped.
+const DROP_AT_LEAST: usize = 1 << 14;
+
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     /// Blocks.
@@ -19,12 +22,22 @@ struct Waiting {
     owner: u32,
 }
 
+impl Waiting {
+    /// Whether what it is stays so: the data of a file that was removed before its blocks were mapped, or of one that was written since.
+    fn is_settled(&self, commits: u64, confirmed: &HashMap<u32, u64>) -> bool {
+        let confirmed = || confirmed.get(&self.owner).is_some_and(|&e| e > self.event);
+        commits > self.commit + COMMITS || (self.owner != 0 && confirmed())
+    }
+}
+
 /// The rows that wait.
 #[derive(Debug, Default)]
 pub struct Pending {
     /// By first block and number of the row.
     rows: BTreeMap<(u64, usize), Waiting>,
     longest: u64,
+    /// When so many wait, those are dropped that no owner can come for.
+    drop_at: usize,
     /// Commits so far.
     commits: u64,
     /// The event at which an inode in use was last written, where there is no journal.
@@ -35,6 +48,11 @@ impl Pending {
     /// Row `row` is of `length` blocks at `start` that have no owner, or perhaps not this one any more.
     pub fn add(&mut self, start: u64, length: u64, row: usize, event: u64, owner: u32) {
         self.longest = self.longest.max(length);
+        if self.rows.len() >= self.drop_at {
+            let (commits, confirmed) = (self.commits, &self.confirmed);
+            self.rows.retain(|_, w| !w.is_settled(commits, confirmed));
+            self.drop_at = (2 * self.rows.len()).max(DROP_AT_LEAST);
+        }
         let commit = self.commits;
         self.rows.insert(
             (start, row),
@@ -93,14 +111,7 @@ impl Pending {
             let Some(waiting) = self.rows.remove(&(at, row)) else {
                 continue;
             };
-            if self.commits > waiting.commit + COMMITS {
-                continue; // the data of a file that was removed before its blocks were mapped
-            }
-            let confirmed = self
-                .confirmed
-                .get(&waiting.owner)
-                .is_some_and(|&e| e > waiting.event);
-            if waiting.owner != 0 && confirmed {
+            if waiting.is_settled(self.commits, &self.confirmed) {
                 continue;
             }
             let stop = at + waiting.length;

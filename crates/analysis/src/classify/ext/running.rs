@@ -149,7 +149,7 @@ impl Running {
             }
             let applied = self.state.apply(&blocks, disks)?;
             for block in of_metadata {
-                if let Some(&what) = applied.explanations.get(&block) {
+                if let Some(what) = applied.explanation(block) {
                     found.push(self.row(piece(write, block, block + 1, bytes), what, None, rows));
                 }
             }

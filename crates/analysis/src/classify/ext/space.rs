@@ -54,6 +54,11 @@ impl Kind {
         }
     }
 
+    /// Whether the block maps others.
+    pub fn is_node(self) -> bool {
+        matches!(self, Kind::Extents(_) | Kind::Pointers(..))
+    }
+
     /// Whether the block's versions are kept, to tell what changed.
     pub fn is_metadata(self) -> bool {
         !matches!(

@@ -1,6 +1,9 @@
 //! The file system's metadata as of now: who uses each block, what each inode is called, the newest version of each block.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
 
 use super::{
     bytes::part,
@@ -9,7 +12,7 @@ use super::{
     map::{self, Claim},
     names::Names,
     ownership::{Change, Gone},
-    space::{Kind, Run, Space},
+    space::{Kind, Run, Space, Use},
     superblock::Superblock,
 };
 use crate::classify::{Causes, Disks, Structure};
@@ -35,13 +38,21 @@ pub struct Explanation {
 #[derive(Debug, Default)]
 pub struct Applied {
     /// For each block, in their order.
-    pub explanations: BTreeMap<u64, Explanation>,
+    explanations: Vec<(u64, Explanation)>,
     /// Blocks that are no longer mapped: first block, blocks, the inode that did.
     pub released: Vec<(u64, u64, u32)>,
     /// Blocks that are mapped since: first block, blocks.
     pub claimed: Vec<(u64, u64)>,
     /// Inodes in use whose slots were among the blocks.
-    pub inodes: BTreeSet<u32>,
+    pub inodes: Vec<u32>,
+}
+
+impl Applied {
+    /// What a block is, if it was among them.
+    pub fn explanation(&self, block: u64) -> Option<Explanation> {
+        let found = self.explanations.binary_search_by_key(&block, |e| e.0);
+        Some(self.explanations.get(found.ok()?)?.1)
+    }
 }
 
 /// The file system.
@@ -57,7 +68,7 @@ pub struct State {
     groups: Groups,
     /// Where primary group descriptors lie: the block, its number among them.
     descriptors: HashMap<u64, u64>,
-    pub(super) versions: BTreeMap<u64, Box<[u8]>>,
+    pub(super) versions: BTreeMap<u64, Arc<[u8]>>,
     /// Directories with a hash tree.
     pub(super) indexed: HashSet<u32>,
     pub(super) reads_left: u64,
@@ -143,10 +154,10 @@ impl State {
     }
 
     /// The version of a block before what is being applied.
-    pub fn before(&self, block: u64, disks: &mut Disks<'_>) -> Result<Vec<u8>> {
+    pub fn before(&self, block: u64, disks: &mut Disks<'_>) -> Result<Arc<[u8]>> {
         match self.versions.get(&block) {
-            Some(version) => Ok(version.to_vec()),
-            None => self.read(block, disks),
+            Some(version) => Ok(Arc::clone(version)),
+            None => Ok(self.read(block, disks)?.into()),
         }
     }
 
@@ -175,29 +186,28 @@ impl State {
         self.reshape(blocks);
         let mut applied = Applied::default();
         let mut change = Change::default();
+        let mut found = Vec::with_capacity(blocks.len());
         for (&block, &new) in blocks {
-            let Some(used) = self.space.get(block) else {
-                continue;
-            };
-            match used.kind {
-                Kind::Fixed(Structure::InodeTable) => {
+            let mut explanation = None;
+            match self.space.get(block) {
+                Some(used) if used.kind == Kind::Fixed(Structure::InodeTable) => {
                     let old = if from_nothing {
-                        Vec::new()
+                        Arc::default()
                     } else {
                         self.before(block, disks)?
                     };
-                    let explanation =
-                        self.inode_table(block, used, &old, new, &mut change, &mut applied);
-                    applied.explanations.insert(block, explanation);
+                    explanation =
+                        Some(self.inode_table(block, used, &old, new, &mut change, &mut applied));
                 }
-                Kind::Extents(_) | Kind::Pointers(..) => {
+                Some(Use { kind, inode }) if kind.is_node() => {
                     let old = self.before(block, disks)?;
-                    let old_claims = map::of_node(used.kind, &old, &self.superblock);
-                    let new_claims = map::of_node(used.kind, new, &self.superblock);
-                    change.differ(used.inode, old_claims, new_claims);
+                    let old_claims = map::of_node(kind, &old, &self.superblock);
+                    let new_claims = map::of_node(kind, new, &self.superblock);
+                    change.differ(inode, old_claims, new_claims);
                 }
                 _ => {}
             }
+            found.push(explanation);
         }
         for (inode, claim) in std::mem::take(&mut change.gone) {
             self.release(inode, claim, &mut applied, disks)?;
@@ -208,14 +218,14 @@ impl State {
             &mut applied,
             disks,
         )?;
-        for (&block, &new) in blocks {
-            let known = applied.explanations.get(&block).copied();
+        for ((&block, &new), known) in blocks.iter().zip(found) {
+            let was_read = visited.contains(&block);
             let explanation = match known {
                 Some(explanation) => explanation,
-                None => self.explain(block, new, visited.contains(&block), disks)?,
+                None => self.explain(block, new, was_read, disks)?,
             };
-            applied.explanations.insert(block, explanation);
-            if self.keeps(block, explanation) {
+            applied.explanations.push((block, explanation));
+            if !was_read && self.keeps(block, explanation) {
                 self.versions.insert(block, new.into());
             }
         }
