@@ -114,6 +114,7 @@ def test_fio_verifies_what_it_wrote(serve: Serve) -> None:
         "--iodepth=16",
         "--fsync=32",
         "--verify=crc32c",
+        "--verify_state_save=0",
         "--output-format=json",
     )
     job = json.loads(report[report.index("{") :])["jobs"][0]
