@@ -79,8 +79,11 @@ check-repository: .venv/.packages
 	$(BIN)/python -m pytest --quiet tests/repo
 
 .PHONY: bench
-bench: setup ## Measure the recorder's overhead beside a plain loop device (needs root)
-	$(BIN)/python benches/run.py $(ARGS)
+bench: setup ## Measure the recorder's overhead and the cost of an explanation (needs root); one: ARGS='classify …' or 'overhead …'
+	cargo build --package fscost-analysis --examples --release --locked
+	set -- $(ARGS); \
+	if [[ $$# -gt 0 ]]; then $(BIN)/python benches/$$1.py "$${@:2}"; \
+	else $(BIN)/python benches/overhead.py; $(BIN)/python benches/classify.py; fi
 
 .PHONY: fmt
 fmt: setup ## Format the Rust and Python code and mend what the linter can mend safely
