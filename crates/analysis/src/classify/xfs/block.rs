@@ -183,6 +183,12 @@ impl Block {
         }
     }
 
+    /// The log's transaction that changed it last, as its content says: log sequence number of the checkpoint. Blocks that are not logged have none.
+    pub fn sequence(&self, content: &[u8]) -> Option<u64> {
+        let (at, length) = self.volatile[0];
+        be64(content, at).filter(|&lsn| length > 0 && lsn != 0 && lsn != u64::MAX)
+    }
+
     /// A fingerprint of the content without what changes with every write.
     pub fn fingerprint(&self, content: &[u8]) -> u32 {
         let mut ranges = self.volatile;

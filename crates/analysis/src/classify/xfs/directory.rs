@@ -34,6 +34,11 @@ pub fn short_form(fork: &[u8]) -> Option<(u64, Vec<Entry<'_>>)> {
     Some((parent, entries))
 }
 
+/// The directory that a data block belongs to.
+pub fn owner(block: &[u8]) -> Option<u64> {
+    be64(block, 40)
+}
+
 /// Names in a data block (`XDB3` or `XDD3`), without `.`, with `..` if it is there.
 pub fn data_block(block: &[u8]) -> Vec<Entry<'_>> {
     let mut end = block.len();

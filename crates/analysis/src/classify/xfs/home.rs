@@ -20,6 +20,19 @@ struct Explanation {
     structure: Structure,
     causes: Causes,
     inode: u64,
+    /// The log's transaction that it is written for.
+    transaction: Option<u64>,
+}
+
+impl Explanation {
+    fn of(structure: Structure, causes: Causes, inode: u64) -> Explanation {
+        Explanation {
+            structure,
+            causes,
+            inode,
+            transaction: None,
+        }
+    }
 }
 
 /// Explain all of `write`.
@@ -65,6 +78,7 @@ impl Home<'_, '_> {
         let content = &rest[..length as usize];
         if offset.is_multiple_of(block_bytes) {
             if let Some(block) = identify(geometry, offset, content) {
+                let block = self.metadata.settle(offset, content, block);
                 let whole = match block.structure {
                     Structure::Directory | Structure::DirectoryIndex => geometry.directory_bytes,
                     _ => block_bytes,
@@ -77,7 +91,8 @@ impl Home<'_, '_> {
             }
             if is_quota(geometry, content) {
                 let causes = Causes::one(Cause::Accounting);
-                return self.add(offset, length, Structure::Quota, causes, NO_INODE);
+                let quota = Explanation::of(Structure::Quota, causes, NO_INODE);
+                return self.add(offset, length, quota);
             }
         }
         let zero = self.write.formatting && is_zero(content);
@@ -85,7 +100,6 @@ impl Home<'_, '_> {
     }
 
     fn metadata_block(&mut self, offset: u64, content: &[u8], block: Block) -> u64 {
-        let block = self.metadata.settle(offset, content, block);
         let fingerprint = block.fingerprint(content);
         let before = self.metadata.know(offset, &block, Some(fingerprint));
         if block.structure == Structure::Superblock {
@@ -100,13 +114,11 @@ impl Home<'_, '_> {
             true => Causes::one(Cause::Unchanged),
             false => causes_of(block.structure),
         };
-        self.add(
-            offset,
-            content.len() as u64,
-            block.structure,
-            causes,
-            block.owner,
-        )
+        let explanation = Explanation {
+            transaction: block.sequence(content),
+            ..Explanation::of(block.structure, causes, block.owner)
+        };
+        self.add(offset, content.len() as u64, explanation)
     }
 
     /// Inodes are read and written in clusters: the whole cluster was written for those that changed.
@@ -118,6 +130,7 @@ impl Home<'_, '_> {
         let mut causes = Causes::NONE;
         let mut changed = 0;
         let mut inode = NO_INODE;
+        let mut transaction = None;
         let mut end = 0;
         let slot_bytes = geometry.inode_bytes as usize;
         for (number, slot) in rest[..length as usize].chunks_exact(slot_bytes).enumerate() {
@@ -133,6 +146,10 @@ impl Home<'_, '_> {
             let (rows, late) = (&mut *self.rows, &mut self.late);
             let before = self.metadata.inode_home(this, slot, version, rows, late);
             let why = version.causes(before.as_ref());
+            if why.only() != Some(Cause::Unchanged) {
+                let sequence = version.core.sequence;
+                transaction = transaction.max(Some(sequence).filter(|&lsn| lsn != 0));
+            }
             match why.only() {
                 Some(Cause::Unchanged) => {}
                 // Free slots come with the inodes that are made among them.
@@ -162,7 +179,11 @@ impl Home<'_, '_> {
         let length = (end as u64)
             .next_multiple_of(geometry.block_bytes)
             .min(length);
-        self.add(offset, length, Structure::InodeChunk, causes, inode)
+        let explanation = Explanation {
+            transaction,
+            ..Explanation::of(Structure::InodeChunk, causes, inode)
+        };
+        self.add(offset, length, explanation)
     }
 
     /// What is not metadata by its own word: data, or what the owner's fork says.
@@ -175,48 +196,43 @@ impl Home<'_, '_> {
         match owner {
             Some(owner) => {
                 let causes = causes_of(owner.structure);
-                self.add(offset, length, owner.structure, causes, owner.inode)
-            }
-            None if self.write.formatting => {
-                let structure = if zero {
-                    Structure::Unused
-                } else {
-                    Structure::Unknown
-                };
-                self.add(offset, length, structure, Causes::NONE, NO_INODE)
+                let explanation = Explanation::of(owner.structure, causes, owner.inode);
+                self.add(offset, length, explanation)
             }
             None => {
-                let causes = Causes::one(Cause::Data);
-                self.add(offset, length, Structure::FileData, causes, NO_INODE)
+                let (structure, causes) = match (self.write.formatting, zero) {
+                    (true, true) => (Structure::Unused, Causes::NONE),
+                    (true, false) => (Structure::Unknown, Causes::NONE),
+                    (false, _) => (Structure::FileData, Causes::one(Cause::Data)),
+                };
+                self.add(offset, length, Explanation::of(structure, causes, NO_INODE))
             }
         }
     }
 
-    fn add(
-        &mut self,
-        offset: u64,
-        length: u64,
-        structure: Structure,
-        causes: Causes,
-        inode: u64,
-    ) -> u64 {
-        let causes = match self.write.formatting {
-            true => Causes::one(Cause::Format),
-            false => causes,
-        };
-        let explanation = Explanation {
-            structure,
-            causes,
-            inode,
-        };
-        if let Some(row) = &mut self.pending
-            && (row.structure, row.causes, row.inode) == (structure, causes, inode)
-        {
-            row.length += length;
-            return length;
+    fn add(&mut self, offset: u64, length: u64, explanation: Explanation) -> u64 {
+        let mut explanation = explanation;
+        if self.write.formatting {
+            explanation.causes = Causes::one(Cause::Format);
+            explanation.transaction = None;
         }
-        self.flush();
-        self.pending = Some(explanation.row(self.write, offset, length));
+        let row = explanation.row(self.write, offset, length);
+        match &mut self.pending {
+            Some(before)
+                if (
+                    before.structure,
+                    before.causes,
+                    before.inode,
+                    before.transaction,
+                ) == (row.structure, row.causes, row.inode, row.transaction) =>
+            {
+                before.length += length;
+            }
+            _ => {
+                self.flush();
+                self.pending = Some(row);
+            }
+        }
         length
     }
 
@@ -227,7 +243,7 @@ impl Home<'_, '_> {
         let number = self.rows.push(row);
         if row.inode != NO_INODE {
             self.late.push((number, row.inode));
-        } else if row.structure == Structure::FileData {
+        } else if row.structure == Structure::FileData || self.write.formatting {
             self.metadata.owners.wait(number, row.offset, row.length);
         }
     }
@@ -247,7 +263,7 @@ impl Explanation {
             inode: self.inode,
             tree: 0,
             path: None,
-            transaction: None,
+            transaction: self.transaction,
             copy: 0,
         }
     }

@@ -53,6 +53,8 @@ pub struct Core {
     pub xattr_extents: u32,
     /// Where the attribute fork begins in the forks' space; 0 when there is none.
     pub fork_offset: usize,
+    /// The log's sequence number of the version that is at home (`di_lsn`).
+    pub sequence: u64,
     atime: u64,
     /// Whether its data is on the realtime device.
     pub realtime: bool,
@@ -114,6 +116,7 @@ impl Core {
             data_extents,
             xattr_extents,
             fork_offset: usize::from(fork_offset) * 8,
+            sequence: u64_at(112)?,
             atime: u64_at(32)?,
             realtime: (order.u16)(bytes, 90)? & 1 != 0,
             // mtime and ctime. The creation time never changes.
@@ -224,6 +227,19 @@ impl Version {
         } else {
             Cause::Unchanged
         })
+    }
+
+    /// Whether its forks are those of `before`, as far as this says.
+    pub fn has_forks_of(&self, before: &Version) -> bool {
+        let shape = |core: &Core| {
+            let formats = (core.data_format, core.xattr_format);
+            let counts = (core.data_extents, core.xattr_extents);
+            (formats, counts, core.mode, core.generation, core.realtime)
+        };
+        let same = |new: Option<u32>, old: Option<u32>| new.is_none() || new == old;
+        shape(&self.core) == shape(&before.core)
+            && same(self.data, before.data)
+            && same(self.xattr, before.xattr)
     }
 
     /// This, with what it does not say taken from `before`.

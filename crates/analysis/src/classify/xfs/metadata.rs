@@ -2,16 +2,13 @@
 
 use super::block::{Block, identify, is_hash_node};
 use super::bytes::{be16, be64};
-use super::directory;
-use super::inode::{Core, Extent, Format, Version, extents};
+use super::inode::{Extent, Version, extents};
+use super::inodes::Inodes;
 use super::names::Names;
-use super::owners::{Owner, Owners};
+use super::owners::Owners;
 use super::superblock::Geometry;
 use crate::classify::{Rows, Structure};
 use std::collections::{BTreeSet, HashMap};
-
-/// Where the leaves of a directory begin in its file (fs/xfs/libxfs/xfs_da_format.h, `XFS_DIR2_LEAF_OFFSET`).
-const DIRECTORY_INDEX_AT: u64 = 32 << 30;
 
 /// A metadata block as it was seen last.
 #[derive(Debug, Clone, Copy)]
@@ -24,18 +21,34 @@ pub struct Known {
     pub home: Option<u32>,
 }
 
-/// Both versions of an inode.
+/// An inode: both versions, and where its blocks are.
 #[derive(Debug, Default)]
-struct Inode {
+pub(super) struct Inode {
     home: Option<Version>,
     logged: Option<Version>,
+    /// Extents that the data fork itself lists.
+    pub(super) data: Vec<Extent>,
+    /// And those of the attribute fork.
+    pub(super) xattr: Vec<Extent>,
+    /// Byte offsets of the leaves of its extent trees.
+    pub(super) leaves: BTreeSet<u64>,
+    /// The data fork of a directory that is in its inode.
+    pub(super) short_form: Box<[u8]>,
+}
+
+impl Inode {
+    /// As the log knows it, which is ahead of its home place.
+    pub(super) fn latest(&self) -> Option<&Version> {
+        self.logged.as_ref().or(self.home.as_ref())
+    }
 }
 
 /// What holds a list of extents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Holder {
-    Data(u64),
-    Xattr(u64),
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holder {
+    Data,
+    Xattr,
+    /// A block of an extent tree, at this byte offset.
     Leaf(u64),
 }
 
@@ -51,15 +64,15 @@ pub struct Metadata {
     pub names: Names,
     /// Owners of blocks.
     pub owners: Owners,
-    inodes: HashMap<u64, Inode>,
+    pub(super) inodes: Inodes<Inode>,
     known: HashMap<u64, Known>,
     /// Directory data and extent tree blocks, by byte offset: the log brings changes to them only.
     contents: HashMap<u64, Vec<u8>>,
-    extents: HashMap<Holder, Vec<Extent>>,
-    leaves: HashMap<u64, BTreeSet<u64>>,
+    /// Extents that such tree blocks list, by byte offset.
+    pub(super) leaf_extents: HashMap<u64, Vec<Extent>>,
     /// Extents of tree blocks in this transaction. They wait for its end: they may have moved between blocks, and the inode, which says what they
     /// are, may come last.
-    moved: Vec<(Extent, Holder, u64)>,
+    pub(super) moved: Vec<(Extent, Holder, u64)>,
     /// Rows whose inode had no name yet, and how often that was looked up.
     nameless: Vec<(usize, u64, u32)>,
 }
@@ -70,11 +83,10 @@ impl Metadata {
         Metadata {
             names: Names::new(geometry.root_inode),
             owners: Owners::default(),
-            inodes: HashMap::new(),
+            inodes: Inodes::default(),
             known: HashMap::new(),
             contents: HashMap::new(),
-            extents: HashMap::new(),
-            leaves: HashMap::new(),
+            leaf_extents: HashMap::new(),
             moved: Vec::new(),
             nameless: Vec::new(),
             geometry,
@@ -101,7 +113,9 @@ impl Metadata {
     /// The block at `offset` was freed.
     pub fn forget_block(&mut self, offset: u64) {
         self.known.remove(&offset);
-        self.contents.remove(&offset);
+        if let Some(content) = self.contents.remove(&offset) {
+            self.names.directory_block(&content, &[]);
+        }
     }
 
     /// A node's magic number is the same in directories and attributes: the owner's forks tell.
@@ -121,15 +135,18 @@ impl Metadata {
         };
         match block.structure {
             Structure::Directory => {
-                for (name, inode) in directory::data_block(content) {
-                    self.names.learn(block.owner, name, inode);
+                let before = self.contents.get(&offset).map_or(&[][..], Vec::as_slice);
+                if before == content {
+                    return;
                 }
+                self.names.directory_block(before, content);
             }
             // xfs_btree_lblock: level at 4, records at 6, behind a header of 72 bytes.
             Structure::ExtentMap if be16(content, 4) == Some(0) => {
                 let count = be16(content, 6).map_or(0, u64::from);
                 let list = extents(content.get(72..).unwrap_or_default(), count).collect();
-                self.leaves.entry(block.owner).or_default().insert(offset);
+                let owner = self.inodes.get_or_insert_with(block.owner, Inode::default);
+                owner.leaves.insert(offset);
                 self.hold(Holder::Leaf(offset), block.owner, list, rows, late);
             }
             _ => return,
@@ -153,10 +170,10 @@ impl Metadata {
         rows: &mut Rows,
         late: &mut Late,
     ) -> Option<Version> {
-        let known = self.inodes.entry(inode).or_default();
+        let known = self.inodes.get_or_insert_with(inode, Inode::default);
         let before = known.home.replace(new);
         // The log is ahead of the home place.
-        if known.logged.is_none() {
+        if known.logged.is_none() && !before.is_some_and(|b| new.has_forks_of(&b)) {
             let (data, xattr) = new.core.forks(slot);
             self.read_forks(inode, &new.core, Some(data), Some(xattr), rows, late);
         }
@@ -173,16 +190,19 @@ impl Metadata {
         rows: &mut Rows,
         late: &mut Late,
     ) -> Option<Version> {
-        let known = self.inodes.entry(inode).or_default();
+        let known = self.inodes.get_or_insert_with(inode, Inode::default);
         // Forks are padded in another way at home: their fingerprints do not compare.
         let at_home = known.home.map(|home| Version {
             data: None,
             xattr: None,
             ..home
         });
+        let same = known.logged.is_some_and(|l| new.has_forks_of(&l));
         let before = known.logged.or(at_home);
         known.logged = Some(new.over(before.as_ref()));
-        self.read_forks(inode, &new.core, data, xattr, rows, late);
+        if !same {
+            self.read_forks(inode, &new.core, data, xattr, rows, late);
+        }
         before
     }
 
@@ -193,7 +213,7 @@ impl Metadata {
         let count = u64::from(count).min(CHUNK);
         let first = self.geometry.inode_in_group(group, block);
         for inode in first..first.saturating_add(count) {
-            self.inodes.remove(&inode);
+            self.inodes.remove(inode);
         }
         let bytes = self.geometry.block_bytes;
         let place = self.geometry.block_in_group(group, block);
@@ -203,142 +223,10 @@ impl Metadata {
         }
     }
 
-    fn read_forks(
-        &mut self,
-        inode: u64,
-        core: &Core,
-        data: Option<&[u8]>,
-        xattr: Option<&[u8]>,
-        rows: &mut Rows,
-        late: &mut Late,
-    ) {
-        if core.mode == 0 {
-            self.hold(Holder::Data(inode), inode, Vec::new(), rows, late);
-            self.hold(Holder::Xattr(inode), inode, Vec::new(), rows, late);
-        } else if let Some(fork) = data {
-            match core.data_format {
-                Format::Local if core.is_directory() => self.read_short_form(inode, fork),
-                Format::Extents if !core.realtime => {
-                    let list = extents(fork, core.data_extents).collect();
-                    self.hold(Holder::Data(inode), inode, list, rows, late);
-                }
-                _ => {}
-            }
-        }
-        if core.mode != 0
-            && core.xattr_format == Format::Extents
-            && let Some(fork) = xattr
-        {
-            let list = extents(fork, u64::from(core.xattr_extents)).collect();
-            self.hold(Holder::Xattr(inode), inode, list, rows, late);
-        }
-        if core.data_format != Format::Btree {
-            for leaf in self.leaves.remove(&inode).unwrap_or_default() {
-                self.hold(Holder::Leaf(leaf), inode, Vec::new(), rows, late);
-            }
-            // What leaves held may now be in the inode.
-            let list = self.extents.get(&Holder::Data(inode)).cloned();
-            for extent in list.unwrap_or_default() {
-                let owner = self.owner(Holder::Data(inode), inode, &extent);
-                self.give(&extent, owner);
-            }
-        } else {
-            self.extents.remove(&Holder::Data(inode));
-        }
-    }
-
-    fn read_short_form(&mut self, inode: u64, fork: &[u8]) {
-        let Some((_, entries)) = directory::short_form(fork) else {
-            return;
-        };
-        for (name, child) in entries {
-            self.names.learn(inode, name, child);
-        }
-    }
-
-    /// `holder` lists these extents now.
-    fn hold(
-        &mut self,
-        holder: Holder,
-        inode: u64,
-        list: Vec<Extent>,
-        rows: &mut Rows,
-        late: &mut Late,
-    ) {
-        let before = match list.is_empty() {
-            true => self.extents.remove(&holder).unwrap_or_default(),
-            false => self
-                .extents
-                .insert(holder, list.clone())
-                .unwrap_or_default(),
-        };
-        let same = list.iter().zip(&before).take_while(|(a, b)| a == b).count();
-        for extent in before.iter().skip(same) {
-            if let Some(block) = self.geometry.block(extent.fs_block) {
-                self.owners.drop_of(block, extent.blocks, inode);
-            }
-        }
-        for extent in list.iter().skip(same) {
-            if matches!(holder, Holder::Leaf(_)) {
-                self.moved.push((*extent, holder, inode));
-            } else {
-                self.claim(extent, holder, inode, rows, late);
-            }
-        }
-    }
-
-    /// An inode has these blocks now: and the data there that had no owner.
-    fn claim(
-        &mut self,
-        extent: &Extent,
-        holder: Holder,
-        inode: u64,
-        rows: &mut Rows,
-        late: &mut Late,
-    ) {
-        let owner = self.owner(holder, inode, extent);
-        self.give(extent, owner);
-        let bytes = self.geometry.block_bytes;
-        if let Some(block) = self.geometry.block(extent.fs_block) {
-            let (offset, length) = (block * bytes, extent.blocks.saturating_mul(bytes));
-            let claimed = self.owners.claim(offset, length, owner, rows);
-            late.extend(claimed.into_iter().map(|row| (row, inode)));
-        }
-    }
-
-    fn give(&mut self, extent: &Extent, owner: Owner) {
-        if let Some(block) = self.geometry.block(extent.fs_block) {
-            self.owners.give(block, extent.blocks, owner);
-        }
-    }
-
-    fn owner(&self, holder: Holder, inode: u64, extent: &Extent) -> Owner {
-        let geometry = &self.geometry;
-        let known = self.inodes.get(&inode);
-        let core = known.and_then(|k| k.logged.or(k.home)).map(|v| v.core);
-        let file_offset = extent.file_block.saturating_mul(geometry.block_bytes);
-        let structure = if matches!(holder, Holder::Xattr(_)) {
-            Structure::Xattr
-        } else if geometry.realtime_inodes.contains(&inode) {
-            Structure::Realtime
-        } else if geometry.quota_inodes.contains(&inode) {
-            Structure::Quota
-        } else if core.is_some_and(|c| c.is_directory()) {
-            match file_offset < DIRECTORY_INDEX_AT {
-                true => Structure::Directory,
-                false => Structure::DirectoryIndex,
-            }
-        } else if core.is_some_and(|c| c.is_symlink()) {
-            Structure::Symlink
-        } else {
-            Structure::FileData
-        };
-        Owner { inode, structure }
-    }
-
     /// A transaction is complete: its names and owners are what they are now.
     pub fn commit(&mut self, mut late: Late, rows: &mut Rows) {
         self.settle_moved(rows, &mut late);
+        self.settle_names();
         /// After so many transactions a name will not come any more.
         const LOOK_UPS: u32 = 3;
         for (row, inode, looked_up) in std::mem::take(&mut self.nameless) {
@@ -350,20 +238,31 @@ impl Metadata {
         self.owners.checkpoint();
     }
 
-    /// The extents of tree blocks are where they are now.
-    pub fn settle_moved(&mut self, rows: &mut Rows, late: &mut Late) {
-        for (extent, holder, inode) in std::mem::take(&mut self.moved) {
-            self.claim(&extent, holder, inode, rows, late);
+    /// mkfs has ended: what has no owner or name by now has none.
+    pub fn end_formatting(&mut self, rows: &mut Rows) {
+        self.owners.end_formatting();
+        for (row, inode, _) in std::mem::take(&mut self.nameless) {
+            self.name_row(row, inode, rows);
         }
     }
 
     /// Set the paths of rows.
     pub fn name_rows(&mut self, late: Late, rows: &mut Rows) {
+        self.settle_names();
         for (row, inode) in late {
             if !self.name_row(row, inode, rows) {
                 self.nameless.push((row, inode, 0));
             }
         }
+    }
+
+    fn settle_names(&mut self) {
+        let inodes = &self.inodes;
+        // A directory has one name, and what has one link, too: the newest.
+        self.names.settle(|inode| {
+            let core = inodes.get(inode).and_then(Inode::latest).map(|v| v.core);
+            core.is_some_and(|core| core.links > 1 && !core.is_directory())
+        });
     }
 
     fn name_row(&mut self, number: usize, inode: u64, rows: &mut Rows) -> bool {

@@ -6,8 +6,10 @@
 mod block;
 mod bytes;
 mod directory;
+mod forks;
 mod home;
 mod inode;
+mod inodes;
 mod log;
 mod metadata;
 mod names;
@@ -52,6 +54,7 @@ pub fn detect(
         area,
         log: Log::new(area, geometry.log_uuid),
         metadata: Metadata::new(geometry),
+        formatting: true,
     })))
 }
 
@@ -81,6 +84,8 @@ struct Xfs {
     area: Area,
     log: Log,
     metadata: Metadata,
+    /// Whether mkfs is at work.
+    formatting: bool,
 }
 
 impl Family for Xfs {
@@ -93,6 +98,10 @@ impl Family for Xfs {
     }
 
     fn write(&mut self, write: &Write<'_>, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        if self.formatting && !write.formatting {
+            self.metadata.end_formatting(rows);
+        }
+        self.formatting = write.formatting;
         let mut done = 0;
         while done < write.length {
             let offset = write.offset + done;
@@ -123,6 +132,9 @@ impl Family for Xfs {
     }
 
     fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        if self.formatting {
+            self.metadata.end_formatting(rows);
+        }
         self.log.finish(&mut self.metadata, rows);
         Ok(())
     }

@@ -1,18 +1,52 @@
-//! Which path an inode has, from the names that directories were seen to hold.
+//! Which path an inode has, from the names that directories hold.
+//!
+//! A name may move between blocks of its directory, and the place that it leaves may be seen before or after the one where it is then. So
+//! changes wait for the end of what they belong to, and names that are gone are applied first.
 
+use super::directory::{self, Entry};
+use super::inodes::Inodes;
 use crate::classify::{PathId, Paths};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Directories deeper than this are a loop that hostile content made.
 const DEEPEST: usize = 256;
+/// Names of one inode that are told apart.
+const MOST_NAMES: usize = 64;
 
-/// The last name seen of every inode. A removed file keeps its name until its inode is used again.
+#[derive(Debug)]
+struct Name {
+    directory: u64,
+    name: Box<[u8]>,
+    live: bool,
+}
+
+/// The names of an inode: its path has the first.
+#[derive(Debug)]
+struct Known {
+    first: Name,
+    /// Hard links, in the order in which they were seen.
+    more: Vec<Name>,
+    path: Option<(u32, PathId)>,
+}
+
+/// A name that came or went.
+#[derive(Debug)]
+struct Change {
+    inode: u64,
+    directory: u64,
+    name: Box<[u8]>,
+}
+
+/// The names of all inodes. A removed file keeps its last one until its inode is used again.
 #[derive(Debug, Default)]
 pub struct Names {
     root: u64,
-    names: HashMap<u64, (u64, Box<[u8]>)>,
+    names: Inodes<Known>,
     directories: HashSet<u64>,
-    paths: HashMap<u64, PathId>,
+    /// Paths of before are not known any more.
+    epoch: u32,
+    gone: Vec<Change>,
+    came: Vec<Change>,
 }
 
 impl Names {
@@ -24,32 +58,123 @@ impl Names {
         }
     }
 
-    /// `directory` holds `name` for `inode`.
-    pub fn learn(&mut self, directory: u64, name: &[u8], inode: u64) {
+    /// A directory's block held `before`, and holds `after`; either may be empty.
+    pub fn directory_block(&mut self, before: &[u8], after: &[u8]) {
+        let entries = |block: &[u8]| directory::owner(block).unwrap_or(0);
+        self.replace(
+            entries(before),
+            &directory::data_block(before),
+            entries(after),
+            &directory::data_block(after),
+        );
+    }
+
+    /// A place held these names of one directory, and holds those of another, or the same.
+    pub fn replace(
+        &mut self,
+        old_directory: u64,
+        before: &[Entry<'_>],
+        directory: u64,
+        after: &[Entry<'_>],
+    ) {
+        let is_same =
+            |(old, new): &(&Entry<'_>, &Entry<'_>)| old_directory == directory && old == new;
+        let same = before.iter().zip(after).take_while(is_same).count();
+        let (before, after) = (&before[same..], &after[same..]);
+        let ends = before.iter().rev().zip(after.iter().rev());
+        let same = ends.take_while(is_same).count();
+        for (name, inode) in &before[..before.len() - same] {
+            self.change(old_directory, name, *inode, false);
+        }
+        for (name, inode) in &after[..after.len() - same] {
+            self.change(directory, name, *inode, true);
+        }
+    }
+
+    fn change(&mut self, directory: u64, name: &[u8], inode: u64, came: bool) {
         if name == b".." || inode == directory || inode == self.root {
             return;
         }
-        match self.names.get(&inode) {
-            Some((parent, known)) if *parent == directory && **known == *name => return,
-            // Whatever lies below it has a new path, too.
-            Some(_) if self.directories.contains(&inode) => self.paths.clear(),
-            _ => _ = self.paths.remove(&inode),
+        let list = match came {
+            true => &mut self.came,
+            false => &mut self.gone,
+        };
+        list.push(Change {
+            inode,
+            directory,
+            name: name.into(),
+        });
+    }
+
+    /// Names are what they are now. Of an inode that `may_have_several` the path keeps the first name that is still there; others have their newest.
+    pub fn settle(&mut self, may_have_several: impl Fn(u64) -> bool) {
+        let mut touched = Vec::new();
+        for change in self.gone.drain(..) {
+            if let Some(known) = self.names.get_mut(change.inode)
+                && let Some(name) = known.find(change.directory, &change.name)
+            {
+                name.live = false;
+                touched.push(change.inode);
+            }
         }
-        self.directories.insert(directory);
-        self.names.insert(inode, (directory, name.into()));
+        for change in self.came.drain(..) {
+            let Change {
+                inode,
+                directory,
+                name,
+            } = change;
+            self.directories.insert(directory);
+            let new = Name {
+                directory,
+                name,
+                live: true,
+            };
+            let Some(known) = self.names.get_mut(inode) else {
+                self.names.get_or_insert_with(inode, || Known {
+                    first: new,
+                    more: Vec::new(),
+                    path: None,
+                });
+                continue;
+            };
+            if let Some(name) = known.find(directory, &new.name) {
+                name.live = true;
+            } else {
+                known.more.truncate(MOST_NAMES);
+                known.more.push(new);
+                touched.push(inode);
+            }
+        }
+        for inode in touched {
+            let Some(known) = self.names.get_mut(inode) else {
+                continue;
+            };
+            if !known.choose(may_have_several(inode)) {
+                continue;
+            }
+            known.path = None;
+            if self.directories.contains(&inode) {
+                // Whatever lies below it has a new path, too.
+                self.epoch = self.epoch.wrapping_add(1);
+            }
+        }
     }
 
     /// The inode's path as of now, with `/` for the root of the file system.
     pub fn path(&mut self, inode: u64, paths: &mut Paths) -> Option<PathId> {
-        if let Some(&known) = self.paths.get(&inode) {
-            return Some(known);
+        if let Some((epoch, path)) = self.names.get(inode).and_then(|known| known.path)
+            && epoch == self.epoch
+        {
+            return Some(path);
         }
         let mut parts = Vec::new();
         let mut at = inode;
         while at != self.root {
-            let (parent, name) = self.names.get(&at)?;
+            let Name {
+                directory, name, ..
+            } = &self.names.get(at)?.first;
             parts.push(String::from_utf8_lossy(name));
-            at = *parent;
+            at = *directory;
             if parts.len() > DEEPEST {
                 return None;
             }
@@ -59,8 +184,32 @@ impl Names {
             false => parts.iter().rev().flat_map(|part| ["/", part]).collect(),
         };
         let id = paths.intern(&text);
-        self.paths.insert(inode, id);
+        if let Some(known) = self.names.get_mut(inode) {
+            known.path = Some((self.epoch, id));
+        }
         Some(id)
+    }
+}
+
+impl Known {
+    fn find(&mut self, directory: u64, name: &[u8]) -> Option<&mut Name> {
+        let mut all = std::iter::once(&mut self.first).chain(&mut self.more);
+        all.find(|n| n.directory == directory && *n.name == *name)
+    }
+
+    /// Forget names that are gone, but for the last one. Whether the first is another now.
+    fn choose(&mut self, several: bool) -> bool {
+        self.more.retain(|name| name.live);
+        if !several && let Some(newest) = self.more.pop() {
+            self.first = newest;
+            self.more.clear();
+            return true;
+        }
+        if self.first.live || self.more.is_empty() {
+            return false;
+        }
+        self.first = self.more.remove(0);
+        true
     }
 }
 
@@ -68,24 +217,69 @@ impl Names {
 mod tests {
     use super::*;
 
+    fn text(names: &mut Names, inode: u64) -> String {
+        let mut paths = Paths::default();
+        names.epoch += 1;
+        let path = names.path(inode, &mut paths);
+        path.map_or(String::new(), |path| paths.text(path).to_owned())
+    }
+
+    /// A directory held these names, and holds those.
+    fn replace(names: &mut Names, directory: u64, before: &[Entry<'_>], after: &[Entry<'_>]) {
+        names.replace(directory, before, directory, after);
+    }
+
     #[test]
     fn a_renamed_directory_renames_what_is_in_it() {
-        let mut paths = Paths::default();
         let mut names = Names::new(128);
-        names.learn(128, b"a", 131);
-        names.learn(131, b"f", 132);
-        let before = names.path(132, &mut paths).unwrap();
-        assert_eq!(paths.text(before), "/a/f");
-        names.learn(128, b"b", 131);
-        let after = names.path(132, &mut paths).unwrap();
-        assert_eq!(paths.text(after), "/b/f");
+        replace(&mut names, 128, &[], &[(b"a", 131)]);
+        replace(&mut names, 131, &[], &[(b"f", 132)]);
+        names.settle(|_| false);
+        assert_eq!(text(&mut names, 132), "/a/f");
+        replace(&mut names, 128, &[(b"a", 131)], &[(b"b", 131)]);
+        names.settle(|_| false);
+        assert_eq!(text(&mut names, 132), "/b/f");
+    }
+
+    #[test]
+    fn the_first_name_that_is_still_there_is_the_path() {
+        let mut names = Names::new(128);
+        let (a, b, c): (Entry<'_>, Entry<'_>, Entry<'_>) = ((b"a", 131), (b"b", 131), (b"c", 131));
+        replace(&mut names, 128, &[], &[a]);
+        replace(&mut names, 128, &[a], &[a, b]);
+        replace(&mut names, 128, &[a, b], &[c, a, b]);
+        names.settle(|_| true);
+        assert_eq!(text(&mut names, 131), "/a");
+        replace(&mut names, 128, &[c, a, b], &[c, b]);
+        names.settle(|_| true);
+        assert_eq!(text(&mut names, 131), "/b");
+        replace(&mut names, 128, &[c, b], &[c]);
+        names.settle(|_| false);
+        assert_eq!(text(&mut names, 131), "/c");
+        replace(&mut names, 128, &[c], &[]);
+        names.settle(|_| false);
+        assert_eq!(text(&mut names, 131), "/c");
+    }
+
+    #[test]
+    fn a_name_that_moves_between_blocks_is_not_gone() {
+        let mut names = Names::new(128);
+        replace(&mut names, 128, &[], &[(b"a", 131)]);
+        replace(&mut names, 129, &[], &[(b"b", 131)]);
+        names.settle(|_| true);
+        // Its new place is seen before its old one.
+        replace(&mut names, 128, &[], &[(b"a", 131)]);
+        replace(&mut names, 128, &[(b"a", 131)], &[]);
+        names.settle(|_| true);
+        assert_eq!(text(&mut names, 131), "/a");
     }
 
     #[test]
     fn a_loop_has_no_path() {
         let mut names = Names::new(128);
-        names.learn(131, b"a", 132);
-        names.learn(132, b"b", 131);
+        replace(&mut names, 131, &[], &[(b"a", 132)]);
+        replace(&mut names, 132, &[], &[(b"b", 131)]);
+        names.settle(|_| false);
         assert_eq!(names.path(131, &mut Paths::default()), None);
     }
 }

@@ -30,6 +30,10 @@ struct Runs(BTreeMap<u64, Run>);
 impl Runs {
     /// Take out what lies in the range, cut to it, in order.
     fn take(&mut self, start: u64, end: u64) -> Vec<(u64, u64, Owner)> {
+        let last = self.0.range(..end).next_back();
+        if last.is_none_or(|(_, run)| run.end <= start) {
+            return Vec::new();
+        }
         self.split(start);
         self.split(end);
         let starts: Vec<u64> = self
@@ -112,6 +116,11 @@ impl Owners {
     /// A data row without owner was pushed.
     pub fn wait(&mut self, row: usize, offset: u64, length: u64) {
         self.waiting.insert(row, offset, length);
+    }
+
+    /// mkfs has ended: what has no owner by now has none.
+    pub fn end_formatting(&mut self) {
+        self.waiting = Waiting::default();
     }
 
     /// What is written here now is not what waited here.

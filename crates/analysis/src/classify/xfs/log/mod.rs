@@ -4,6 +4,7 @@ mod area;
 mod item;
 mod parts;
 mod record;
+mod regions;
 mod transaction;
 
 pub use area::Area;

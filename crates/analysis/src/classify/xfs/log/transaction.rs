@@ -5,8 +5,8 @@ use super::super::metadata::{Late, Metadata};
 use super::item::{Explanation, explain};
 use super::parts::{Parts, Slot};
 use super::record::Record;
+use super::regions::Regions;
 use crate::classify::{Cause, NO_INODE, Row, Rows};
-use std::collections::HashMap;
 
 /// `xlog_op_header`.
 const HEADER_BYTES: usize = 12;
@@ -27,8 +27,7 @@ const MOST_TRANSACTIONS: usize = 64;
 
 #[derive(Debug, Default)]
 struct Item {
-    regions: Vec<Vec<u8>>,
-    bytes: usize,
+    regions: Regions,
     /// The part of the present record that is this item.
     slot: Option<usize>,
     /// Rows that earlier records have of it.
@@ -38,13 +37,14 @@ struct Item {
 impl Item {
     /// Whether all regions are there: every format begins with type and number of regions.
     fn is_complete(&self) -> bool {
-        let count = self.regions.first().and_then(|first| le16(first, 2));
-        count.is_some_and(|count| self.regions.len() >= usize::from(count))
+        let count = self.regions.get(0).and_then(|first| le16(first, 2));
+        count.is_some_and(|count| self.regions.count() >= usize::from(count))
     }
 }
 
 #[derive(Debug)]
 struct Transaction {
+    id: u32,
     lsn: u64,
     header: usize,
     item: Item,
@@ -55,10 +55,14 @@ struct Transaction {
     other: usize,
 }
 
-/// Transactions that have begun.
+/// Transactions that have begun: one, or the few that the kernel writes side by side.
 #[derive(Debug, Default)]
 pub struct Transactions {
-    open: HashMap<u32, Transaction>,
+    open: Vec<Transaction>,
+}
+
+fn find(transactions: &mut [Transaction], id: u32) -> Option<&mut Transaction> {
+    transactions.iter_mut().find(|t| t.id == id)
 }
 
 impl Transactions {
@@ -73,7 +77,7 @@ impl Transactions {
             }],
             ranges: vec![(0..record.content_at, 0)],
         };
-        let mut committed = HashMap::new();
+        let mut committed = Vec::new();
         let mut at = record.content_at;
         for _ in 0..record.operations {
             let Some(header) = record.bytes.get(at..at + HEADER_BYTES) else {
@@ -94,11 +98,10 @@ impl Transactions {
                 self.begin(id, record.lsn);
                 parts.of_transaction(id, record.lsn)
             } else if flags & (COMMIT | UNMOUNT) != 0 {
-                let transaction = self.open.remove(&id);
+                let place = self.open.iter().position(|t| t.id == id);
+                let transaction = place.map(|place| self.open.remove(place));
                 let lsn = transaction.as_ref().map_or(record.lsn, |t| t.lsn);
-                if let Some(transaction) = transaction {
-                    committed.insert(id, transaction);
-                }
+                committed.extend(transaction);
                 parts.of_transaction(id, lsn)
             } else {
                 self.region(id, flags, payload, &mut parts, metadata, rows, record.lsn)
@@ -109,24 +112,24 @@ impl Transactions {
         parts.add(at..record.bytes.len(), 0);
         self.count(&parts, &mut committed);
         if !committed.is_empty() {
-            let of = |all: fn(&Transaction) -> usize| committed.values().map(all).sum::<usize>();
+            let of = |all: fn(&Transaction) -> usize| committed.iter().map(all).sum::<usize>();
             if of(|t| t.other) > 0 {
                 parts.round(at, of(|t| t.atime), metadata.geometry.log_unit as usize);
             }
         }
         self.emit(&record, &parts, &mut committed, rows);
-        for transaction in committed.into_values() {
+        for transaction in committed {
             metadata.commit(transaction.late, rows);
         }
     }
 
     fn begin(&mut self, id: u32, lsn: u64) {
-        if self.open.len() >= MOST_TRANSACTIONS
-            && let Some((&oldest, _)) = self.open.iter().min_by_key(|(_, t)| t.lsn)
-        {
-            self.open.remove(&oldest);
+        self.open.retain(|t| t.id != id);
+        if self.open.len() >= MOST_TRANSACTIONS {
+            self.open.remove(0);
         }
-        let transaction = Transaction {
+        self.open.push(Transaction {
+            id,
             lsn,
             header: 0,
             item: Item::default(),
@@ -134,8 +137,7 @@ impl Transactions {
             late: Late::new(),
             atime: 0,
             other: 0,
-        };
-        self.open.insert(id, transaction);
+        });
     }
 
     /// A region, or a part of one; the slot that it belongs to.
@@ -153,7 +155,7 @@ impl Transactions {
         rows: &mut Rows,
         lsn: u64,
     ) -> usize {
-        let Some(transaction) = self.open.get_mut(&id) else {
+        let Some(transaction) = find(&mut self.open, id) else {
             return parts.of_transaction(id, lsn);
         };
         let lsn = transaction.lsn;
@@ -171,18 +173,18 @@ impl Transactions {
         }
         let item = &mut transaction.item;
         let slot = *item.slot.get_or_insert_with(|| parts.open(id, lsn));
-        match item.regions.last_mut().filter(|_| continued) {
-            Some(region) => region.extend_from_slice(payload),
-            None => item.regions.push(payload.to_vec()),
+        match continued {
+            true => item.regions.extend(payload),
+            false => item.regions.push(payload),
         }
-        item.bytes += payload.len();
-        if (transaction.partial || !item.is_complete()) && item.bytes < MOST_ITEM_BYTES {
+        if (transaction.partial || !item.is_complete()) && item.regions.bytes() < MOST_ITEM_BYTES {
             return slot;
         }
-        let item = std::mem::take(item);
         let explanation = explain(&item.regions, metadata, rows, &mut transaction.late);
         parts.close(slot, explanation);
-        for number in item.rows {
+        item.regions.clear();
+        item.slot = None;
+        for number in item.rows.drain(..) {
             if let Some(row) = rows.get_mut(number) {
                 explanation.apply(row);
             }
@@ -194,7 +196,7 @@ impl Transactions {
     }
 
     /// Add what this record has of each transaction.
-    fn count(&mut self, parts: &Parts, committed: &mut HashMap<u32, Transaction>) {
+    fn count(&mut self, parts: &Parts, committed: &mut [Transaction]) {
         for (range, slot) in &parts.ranges {
             let Some(slot) = parts
                 .slots
@@ -204,7 +206,7 @@ impl Transactions {
                 continue;
             };
             let id = slot.transaction.unwrap_or_default();
-            if let Some(transaction) = committed.get_mut(&id).or(self.open.get_mut(&id)) {
+            if let Some(transaction) = find(committed, id).or(find(&mut self.open, id)) {
                 match slot.explanation.is_atime() {
                     true => transaction.atime += range.len(),
                     false => transaction.other += range.len(),
@@ -218,7 +220,7 @@ impl Transactions {
         &mut self,
         record: &Record,
         parts: &Parts,
-        committed: &mut HashMap<u32, Transaction>,
+        committed: &mut [Transaction],
         rows: &mut Rows,
     ) {
         for piece in &record.pieces {
@@ -254,7 +256,7 @@ impl Transactions {
                     None => rows.push(row),
                 };
                 let id = slot.transaction.unwrap_or_default();
-                let Some(transaction) = self.open.get_mut(&id).or(committed.get_mut(&id)) else {
+                let Some(transaction) = find(&mut self.open, id).or(find(committed, id)) else {
                     continue;
                 };
                 if slot.open {
@@ -264,14 +266,14 @@ impl Transactions {
                 }
             }
         }
-        for transaction in self.open.values_mut() {
+        for transaction in &mut self.open {
             transaction.item.slot = None;
         }
     }
 
     /// What never committed has names all the same.
     pub fn finish(&mut self, metadata: &mut Metadata, rows: &mut Rows) {
-        for (_, transaction) in self.open.drain() {
+        for transaction in self.open.drain(..) {
             metadata.name_rows(transaction.late, rows);
         }
     }

@@ -1,0 +1,96 @@
+//! Something about each inode. Inodes are looked up in the order of their chunks: those of one lie side by side.
+
+use std::collections::HashMap;
+
+/// Inodes of a chunk (`XFS_INODES_PER_CHUNK`).
+const CHUNK_LOG: u32 = 6;
+
+/// The inodes of one chunk that are known, in order.
+#[derive(Debug)]
+struct Chunk<T> {
+    known: u64,
+    values: Vec<T>,
+}
+
+/// A map of inodes.
+#[derive(Debug)]
+pub struct Inodes<T>(HashMap<u64, Chunk<T>>);
+
+impl<T> Default for Inodes<T> {
+    fn default() -> Inodes<T> {
+        Inodes(HashMap::new())
+    }
+}
+
+/// The inode's chunk, its bit among the known, and those below it.
+fn place(inode: u64) -> (u64, u64, u64) {
+    let bit = 1 << (inode & ((1 << CHUNK_LOG) - 1));
+    (inode >> CHUNK_LOG, bit, bit - 1)
+}
+
+impl<T> Inodes<T> {
+    /// What is known of an inode.
+    pub fn get(&self, inode: u64) -> Option<&T> {
+        let (chunk, bit, below) = place(inode);
+        let chunk = self.0.get(&chunk).filter(|c| c.known & bit != 0)?;
+        chunk
+            .values
+            .get((chunk.known & below).count_ones() as usize)
+    }
+
+    /// The same, to change it.
+    pub fn get_mut(&mut self, inode: u64) -> Option<&mut T> {
+        let (chunk, bit, below) = place(inode);
+        let chunk = self.0.get_mut(&chunk).filter(|c| c.known & bit != 0)?;
+        let number = (chunk.known & below).count_ones() as usize;
+        chunk.values.get_mut(number)
+    }
+
+    /// What is known of an inode, or `new`.
+    pub fn get_or_insert_with(&mut self, inode: u64, new: impl FnOnce() -> T) -> &mut T {
+        let (chunk, bit, below) = place(inode);
+        let chunk = self.0.entry(chunk).or_insert_with(|| Chunk {
+            known: 0,
+            values: Vec::new(),
+        });
+        let number = (chunk.known & below).count_ones() as usize;
+        if chunk.known & bit == 0 {
+            chunk.known |= bit;
+            chunk.values.insert(number, new());
+        }
+        &mut chunk.values[number]
+    }
+
+    /// Nothing is known of it.
+    pub fn remove(&mut self, inode: u64) {
+        let (chunk, bit, below) = place(inode);
+        if let Some(chunk) = self.0.get_mut(&chunk).filter(|c| c.known & bit != 0) {
+            let number = (chunk.known & below).count_ones() as usize;
+            chunk.known &= !bit;
+            chunk.values.remove(number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_map(steps in prop::collection::vec((0..200_u64, any::<bool>()), 0..300)) {
+            let (mut ours, mut map) = (Inodes::default(), HashMap::new());
+            for (value, (inode, insert)) in steps.into_iter().enumerate() {
+                match insert {
+                    true => assert_eq!(ours.get_or_insert_with(inode, || value), map.entry(inode).or_insert(value)),
+                    false => { ours.remove(inode); map.remove(&inode); }
+                }
+                for inode in 0..200 {
+                    assert_eq!(ours.get(inode), map.get(&inode));
+                    assert_eq!(ours.get_mut(inode), map.get_mut(&inode));
+                }
+            }
+        }
+    }
+}
