@@ -8,8 +8,6 @@ use std::process::Command;
 /// A recorded cell.
 pub struct Cell {
     folder: tempfile::TempDir,
-    /// Names of its steps, in order.
-    pub steps: Vec<String>,
 }
 
 impl Cell {
@@ -33,10 +31,7 @@ impl Cell {
                 return None;
             }
         }
-        Some(Cell {
-            folder,
-            steps: steps.iter().map(|(name, _)| (*name).to_owned()).collect(),
-        })
+        Some(Cell { folder })
     }
 
     /// Its recording.
@@ -44,12 +39,12 @@ impl Cell {
         Recording::open(&self.folder.path().join("cell/recording.fscost")).unwrap()
     }
 
-    /// Disk 0 as it was.
-    pub fn image(&self, recording: &Recording, instant: &Instant) -> PathBuf {
-        let path = self.folder.path().join("image");
+    /// A disk as it was.
+    pub fn image(&self, recording: &Recording, disk: u16, instant: &Instant) -> PathBuf {
+        let path = self.folder.path().join(format!("image{disk}"));
         let file = std::fs::File::create(&path).unwrap();
         recording
-            .image_at(0, instant)
+            .image_at(disk, instant)
             .unwrap()
             .export(&file)
             .unwrap();
@@ -60,6 +55,15 @@ impl Cell {
     pub fn spare(&self) -> PathBuf {
         self.folder.path().join("spare.fscost")
     }
+}
+
+/// The shell line that runs a part of `fill.py`.
+pub fn fill(part: &str) -> String {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    format!(
+        "python3 {} {part}",
+        here.join("tests/xfs/fill.py").display()
+    )
 }
 
 /// Number of the first event of each mark, in order.

@@ -35,14 +35,34 @@ fn xfs_db(image: &Path, commands: &str) -> String {
     String::from_utf8_lossy(&output.stdout).replace("xfs_db> ", "")
 }
 
+/// Sizes of a file system.
+pub struct Shape {
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    group_blocks: u64,
+    group_log: u64,
+}
+
+impl Shape {
+    /// Of the file system in an image.
+    pub fn of(image: &Path) -> Shape {
+        let text = xfs_db(image, "sb 0\np blocksize agblocks agblklog\n");
+        let field = |name: &str| -> u64 {
+            let line = text.lines().find(|l| l.starts_with(name)).unwrap();
+            line.rsplit(' ').next().unwrap().parse().unwrap()
+        };
+        Shape {
+            block_bytes: field("blocksize"),
+            group_blocks: field("agblocks"),
+            group_log: field("agblklog"),
+        }
+    }
+}
+
 /// What the blocks at these byte offsets are used for.
 pub fn block_uses(image: &Path, offsets: &[u64]) -> Vec<Use> {
-    let text = xfs_db(image, "sb 0\np blocksize agblocks agblklog\n");
-    let field = |name: &str| -> u64 {
-        let line = text.lines().find(|l| l.starts_with(name)).unwrap();
-        line.rsplit(' ').next().unwrap().parse().unwrap()
-    };
-    let (bytes, group, log) = (field("blocksize"), field("agblocks"), field("agblklog"));
+    let shape = Shape::of(image);
+    let (bytes, group, log) = (shape.block_bytes, shape.group_blocks, shape.group_log);
     let mut commands = String::from("blockget -n\n");
     for offset in offsets {
         let block = offset / bytes;
@@ -71,33 +91,50 @@ pub fn block_uses(image: &Path, offsets: &[u64]) -> Vec<Use> {
 /// Bytes of the log, operation headers included, as `xfs_logprint` counts them.
 #[derive(Debug, Default)]
 pub struct LogBytes {
-    /// By kind of item.
-    pub kinds: BTreeMap<String, u64>,
+    /// Of items, by kind and the byte offset of what they describe.
+    pub items: BTreeMap<(String, Option<u64>), u64>,
     /// Of inode items, by inode.
     pub inodes: HashMap<u64, u64>,
-    /// Items of which it does not print the inode, since their first region is split.
+    /// Items whose place it does not print, since their first region is split.
     pub nameless: usize,
 }
 
-/// Add up all operations of an image's log.
-pub fn log_bytes(image: &Path) -> LogBytes {
-    let output = Command::new("xfs_logprint").arg(image).output().unwrap();
+impl LogBytes {
+    /// By place alone: a list of removed inodes is in the place of an inode.
+    pub fn places(&self) -> HashMap<u64, u64> {
+        let mut places = HashMap::new();
+        for ((_, place), bytes) in &self.items {
+            if let Some(place) = place {
+                *places.entry(*place).or_default() += bytes;
+            }
+        }
+        places
+    }
+}
+
+/// Add up all operations of items of an image's log, internal or in another image.
+pub fn log_bytes(image: &Path, log: Option<&Path>) -> LogBytes {
+    let shape = Shape::of(image);
+    let mut command = Command::new("xfs_logprint");
+    if let Some(log) = log {
+        command.arg("-l").arg(log);
+    }
+    let output = command.arg(image).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let mut found = LogBytes::default();
-    let mut lines = text.lines().peekable();
-    let (mut kind, mut inode, mut more) = (String::new(), None, 0);
-    while let Some(line) = lines.next() {
+    let lines: Vec<&str> = text.lines().collect();
+    let (mut kind, mut place, mut inode, mut more) = (String::new(), None, None, 0);
+    for (number, line) in lines.iter().enumerate() {
         let Some(rest) = line.strip_prefix("Oper (") else {
             continue;
         };
         let after = |key: &str| rest.split(key).nth(1).unwrap().split_whitespace();
         let bytes = 12 + after("len: ").next().unwrap().parse::<u64>().unwrap();
         let flags: Vec<&str> = after("flags: ").collect();
-        let own = ["START", "COMMIT", "UNMOUNT"]
+        if ["START", "COMMIT", "UNMOUNT"]
             .iter()
-            .any(|f| flags.contains(f));
-        if own {
-            *found.kinds.entry("own".into()).or_default() += bytes;
+            .any(|f| flags.contains(f))
+        {
             continue;
         }
         if flags.contains(&"WAS_CONT") {
@@ -105,20 +142,40 @@ pub fn log_bytes(image: &Path) -> LogBytes {
         } else if more > 0 {
             more -= 1;
         } else {
-            let next = lines.peek().copied().unwrap_or_default();
+            // What describes the item is in this line and the next.
+            let next = |n: usize| lines.get(number + n).copied().unwrap_or_default();
+            let words = format!("{} {}", next(1), next(2));
             let word = |key: &str| {
-                next.split(key)
+                words
+                    .split(key)
                     .nth(1)
                     .and_then(|t| t.split_whitespace().next())
             };
-            kind = next.split(':').next().unwrap().to_owned();
-            more = word("#regs:").map_or(0, |w| w.parse::<usize>().unwrap() - 1);
-            inode = word("ino: 0x").map(|w| u64::from_str_radix(w, 16).unwrap());
-            if kind == "INODE" && inode.is_none() {
+            let decimal = |key: &str| word(key).and_then(|w| w.parse::<u64>().ok());
+            let hexadecimal = |key: &str| word(key).and_then(|w| u64::from_str_radix(w, 16).ok());
+            kind = words.split(':').next().unwrap().to_owned();
+            more = decimal("#regs:").map_or(0, |count| count - 1);
+            inode = hexadecimal("ino: 0x").filter(|_| kind == "INODE");
+            place = match kind.as_str() {
+                "INODE" if inode.is_some() => {
+                    Some(decimal("blkno:").unwrap() * 512 + decimal("boff:").unwrap())
+                }
+                "BUF" => decimal("start blkno:").map(|block| block * 512),
+                "ICR" => {
+                    let (group, block) =
+                        (decimal("#ag:").unwrap(), hexadecimal("agbno: 0x").unwrap());
+                    Some((group * shape.group_blocks + block) * shape.block_bytes)
+                }
+                _ => None,
+            };
+            if ["INODE", "BUF"].contains(&kind.as_str()) && place.is_none() {
                 found.nameless += 1;
             }
         }
-        *found.kinds.entry(kind.clone()).or_default() += bytes;
+        if kind == "TRAN" {
+            continue;
+        }
+        *found.items.entry((kind.clone(), place)).or_default() += bytes;
         if let Some(inode) = inode {
             *found.inodes.entry(inode).or_default() += bytes;
         }
