@@ -2,6 +2,7 @@
 
 use super::bytes::{u8_at, u32_at, u64_at};
 use super::key::{KEY_BYTES, Key};
+use std::rc::Rc;
 
 const HEADER_BYTES: usize = 101;
 const ITEM_BYTES: usize = KEY_BYTES + 8;
@@ -61,13 +62,14 @@ pub struct Block {
 }
 
 impl Block {
-    /// The block in `bytes`, which are one node's.
-    pub fn parse(bytes: &[u8], fsid: &[u8; 16]) -> Option<Block> {
-        let header = Header::parse(bytes, fsid, u32::try_from(bytes.len()).ok()?)?;
-        Some(Block {
-            header,
-            bytes: bytes.into(),
-        })
+    /// The block in `bytes`, which begin with `header`.
+    pub fn new(header: Header, bytes: Box<[u8]>) -> Block {
+        Block { header, bytes }
+    }
+
+    /// Whether it is the same to the last byte.
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        *self.bytes == *bytes
     }
 
     /// How many items or pointers it has.
@@ -145,5 +147,32 @@ impl Block {
         } else {
             position.saturating_sub(1)
         }
+    }
+}
+
+/// A walk over the items of neighbouring leaves, in the order of keys.
+pub struct Cursor<'a> {
+    leaves: &'a [Rc<Block>],
+    number: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// Before the first item with a key of at least `from`.
+    pub fn new(leaves: &'a [Rc<Block>], from: &Key) -> Cursor<'a> {
+        let number = leaves.first().map_or(0, |leaf| leaf.position(from));
+        Cursor { leaves, number }
+    }
+
+    /// The item with this key, if there is one. Keys must be asked for in their order.
+    pub fn find(&mut self, key: &Key) -> Option<&'a [u8]> {
+        while let Some(leaf) = self.leaves.first() {
+            match leaf.key(self.number) {
+                None => (self.leaves, self.number) = (&self.leaves[1..], 0),
+                Some(here) if here < *key => self.number += 1,
+                Some(here) if here == *key => return leaf.item(self.number).map(|(_, item)| item),
+                Some(_) => break,
+            }
+        }
+        None
     }
 }

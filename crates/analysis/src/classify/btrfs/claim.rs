@@ -76,22 +76,18 @@ impl Follower {
             let mut at = 0;
             let bytes = extent.disk_bytes.min(MAX_EXTENT_BYTES);
             while at < bytes {
-                let spots: Vec<_> = self
-                    .volume
-                    .chunks
-                    .copies(extent.disk_bytenr.saturating_add(at))
-                    .collect();
-                let Some(run) = spots.iter().map(|s| s.run).min() else {
+                let (volume, pending) = (&self.volume, &self.pending);
+                let logical = extent.disk_bytenr.saturating_add(at);
+                let Some(run) = volume.chunks.copies(logical).map(|spot| spot.run).min() else {
                     break;
                 };
                 let run = run.clamp(1, bytes - at);
-                for spot in spots {
-                    let Some(disk) = self.volume.disk(spot.devid) else {
-                        continue;
-                    };
-                    if !self.pending.touches(disk, spot.offset, run) {
-                        continue;
-                    }
+                let spots = volume.chunks.copies(logical);
+                let spots = spots.filter_map(|spot| Some((volume.disk(spot.devid)?, spot)));
+                let spots: Vec<_> = spots
+                    .filter(|(disk, spot)| pending.touches(*disk, spot.offset, run))
+                    .collect();
+                for (disk, spot) in spots {
                     if path.is_none() {
                         let names = self.names(step, owner, disks)?;
                         path = Some(self.paths.path(

@@ -1,6 +1,6 @@
 //! A leaf compared with what the same keys held at the superblock before.
 
-use super::block::Block;
+use super::block::{Block, Cursor};
 use super::bytes::{is_zero, u64_at};
 use super::commit::{Follower, Step};
 use super::items::Reasons;
@@ -9,6 +9,7 @@ use super::superblock::Super;
 use super::volume::ROOT_ITEM_BYTENR;
 use crate::classify::Disks;
 use fscost_recording::Result;
+use std::rc::Rc;
 
 /// A leaf is compared with at most so many leaves of the tree before it.
 const MAX_OLD_LEAVES: usize = 64;
@@ -21,7 +22,7 @@ impl Follower {
     pub fn compare(
         &mut self,
         step: &mut Step<'_>,
-        leaf: &Block,
+        leaf: &Rc<Block>,
         owner: u64,
         reasons: &mut Reasons,
         disks: &mut Disks<'_>,
@@ -35,27 +36,27 @@ impl Follower {
         let is_log = leaf.header.owner == tree::LOG;
         let mut old = Vec::new();
         for root in [old_log.filter(|_| is_log), old_root].into_iter().flatten() {
-            old.extend(
-                self.volume
-                    .leaves(disks, root, first, last, MAX_OLD_LEAVES)?,
-            );
+            let leaves = self
+                .volume
+                .leaves(disks, root, first, last, MAX_OLD_LEAVES)?;
+            old.push(leaves);
         }
-        let before = |key: &Key| {
-            old.iter()
-                .find_map(|leaf| leaf.item(leaf.position(key)).filter(|(k, _)| k == key))
-        };
+        let cursors = old.iter().map(|leaves| Cursor::new(leaves, &first));
+        let mut cursors: Vec<_> = cursors.collect();
         for (key, item) in leaf.items() {
-            reasons.add(key, before(&key).map(|(_, item)| item), Some(item));
+            let before = cursors.iter_mut().find_map(|cursor| cursor.find(&key));
+            reasons.add(key, before, Some(item));
         }
         // A log holds only what changed: what is not in it is not gone.
         if is_log {
             return Ok(());
         }
         let mut origins = 0;
-        for before in &old {
+        let mut now = Cursor::new(std::slice::from_ref(leaf), &first);
+        for before in old.iter().flatten() {
             let (mut kept, mut moved) = (false, false);
             for (key, item) in before.items() {
-                if leaf.key(leaf.position(&key)) == Some(key) {
+                if now.find(&key).is_some() {
                     kept = true;
                     continue;
                 }
@@ -63,7 +64,7 @@ impl Follower {
                 let inside = first < key && key < last;
                 let gone = inside
                     || match new_root {
-                        Some(root) => self.volume.find(disks, root, key)?.is_none(),
+                        Some(root) => !self.volume.has(disks, root, key)?,
                         None => false,
                     };
                 if gone {
@@ -115,10 +116,12 @@ impl Follower {
             Key::new(owner, kind::ROOT_ITEM, 0),
             Key::new(owner, kind::ROOT_ITEM, u64::MAX),
         );
-        let items = self.volume.items(disks, new.root, from, to)?;
-        let parent = items
-            .first()
-            .and_then(|(_, item)| item.get(ROOT_ITEM_PARENT_UUID));
+        let uuid_of =
+            |item: &[u8]| -> Option<[u8; 16]> { item.get(ROOT_ITEM_PARENT_UUID)?.try_into().ok() };
+        let parent = self
+            .volume
+            .look_up(disks, new.root, from, to, |_, item| Some(uuid_of(item)))?;
+        let parent = parent.flatten();
         let Some(parent) = parent.filter(|uuid| !is_zero(uuid)) else {
             return Ok(None);
         };
@@ -130,7 +133,7 @@ impl Follower {
             .flat_map(|leaf| leaf.items())
             .filter(|(key, _)| key.kind == kind::ROOT_ITEM);
         Ok(items
-            .find(|(_, item)| item.get(ROOT_ITEM_UUID) == Some(parent))
+            .find(|(_, item)| item.get(ROOT_ITEM_UUID) == Some(parent.as_slice()))
             .and_then(|(_, item)| u64_at(item, ROOT_ITEM_BYTENR)))
     }
 
@@ -154,13 +157,9 @@ impl Follower {
         for (id, root) in logs {
             let before = match old {
                 Some(old) => {
-                    match self
-                        .volume
-                        .find(disks, old, Key::new(tree::LOG, kind::ROOT_ITEM, id))?
-                    {
-                        Some(item) => u64_at(&item, ROOT_ITEM_BYTENR),
-                        None => None,
-                    }
+                    let key = Key::new(tree::LOG, kind::ROOT_ITEM, id);
+                    let bytenr = |_, item: &[u8]| u64_at(item, ROOT_ITEM_BYTENR);
+                    self.volume.look_up(disks, old, key, key, bytenr)?
                 }
                 None => None,
             };

@@ -56,11 +56,14 @@ pub fn owner_of(
                 Key::new(key.objectid, kind::EXTENT_DATA_REF, 0),
                 Key::new(key.objectid, kind::SHARED_DATA_REF, u64::MAX),
             );
-            let items = volume.items(disks, root, from, to)?;
-            reference = items.first().and_then(|(key, item)| match key.kind {
-                kind::EXTENT_DATA_REF => data_reference(item),
-                _ => Some(Reference::Leaf(key.offset)),
-            });
+            reference = volume
+                .look_up(disks, root, from, to, |key, item| {
+                    Some(match key.kind {
+                        kind::EXTENT_DATA_REF => data_reference(item),
+                        _ => Some(Reference::Leaf(key.offset)),
+                    })
+                })?
+                .flatten();
         }
         return match reference {
             Some(Reference::File { tree, inode }) => Ok(Some(Owner { tree, inode, end })),

@@ -7,6 +7,7 @@ use super::volume::Volume;
 use crate::classify::{Disks, PathId, Paths};
 use fscost_recording::Result;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// The root directory of a subvolume (`BTRFS_FIRST_FREE_OBJECTID`).
 const ROOT_DIRECTORY: u64 = tree::FIRST_FREE;
@@ -15,6 +16,7 @@ const MAX_DEPTH: usize = 512;
 const MAX_PATH_BYTES: usize = 4096;
 /// How many paths are remembered.
 const MAX_KNOWN: usize = 1 << 18;
+const MAX_KNOWN_DIRECTORIES: usize = 1 << 14;
 
 /// Where names are looked up: what fsync logged first, then the tree itself.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,12 +34,17 @@ pub struct Names {
 #[derive(Debug, Default)]
 pub struct PathFinder {
     known: HashMap<(u64, u64), Option<PathId>>,
+    directories: HashMap<Place, Rc<str>>,
 }
+
+/// A directory as it is looked up: a tree on the way up from a subvolume in it is looked up without its log.
+type Place = (u64, u64, bool);
 
 impl PathFinder {
     /// Names may have changed.
     pub fn forget(&mut self) {
         self.known.clear();
+        self.directories.clear();
     }
 
     /// The path of an inode.
@@ -52,55 +59,78 @@ impl PathFinder {
         if let Some(&path) = self.known.get(&(names.tree, inode)) {
             return Ok(path);
         }
-        let path = find(volume, disks, names, inode)?.map(|text| paths.intern(&text));
+        let path = self.find(volume, disks, names, inode)?;
+        let path = path.map(|text| paths.intern(&text));
         if self.known.len() >= MAX_KNOWN {
-            self.known.clear();
+            self.forget();
         }
         self.known.insert((names.tree, inode), path);
         Ok(path)
     }
-}
 
-fn find(
-    volume: &mut Volume,
-    disks: &mut Disks<'_>,
-    mut names: Names,
-    mut inode: u64,
-) -> Result<Option<String>> {
-    let mut parts: Vec<String> = Vec::new();
-    let mut bytes = 0;
-    for _ in 0..MAX_DEPTH {
-        let (parent, name) = if inode != ROOT_DIRECTORY {
-            match parent_of(volume, disks, names, inode)? {
-                Some(found) => found,
-                None => return Ok(None),
+    /// Go up to the root, or to a directory whose path is known.
+    fn find(
+        &mut self,
+        volume: &mut Volume,
+        disks: &mut Disks<'_>,
+        mut names: Names,
+        mut inode: u64,
+    ) -> Result<Option<String>> {
+        let mut way: Vec<(Place, String)> = Vec::new();
+        let (mut crossed, mut bytes) = (false, 0);
+        let mut path = loop {
+            let place = (names.tree, inode, crossed);
+            if let Some(known) = self.directories.get(&place) {
+                break known.to_string();
             }
-        } else if names.tree == tree::FS {
-            parts.reverse();
-            return Ok(Some(format!("/{}", parts.join("/"))));
-        } else {
-            let Some((parent_tree, directory, name)) = subvolume_parent(volume, disks, names)?
-            else {
+            if (names.tree, inode) == (tree::FS, ROOT_DIRECTORY) {
+                break String::new();
+            }
+            let found = if inode != ROOT_DIRECTORY {
+                parent_of(volume, disks, names, inode)?
+            } else {
+                let found = subvolume_parent(volume, disks, names)?;
+                crossed = true;
+                match found {
+                    Some((parent_tree, directory, name)) => {
+                        names = Names {
+                            tree: parent_tree,
+                            log_root: None,
+                            fs_root: volume.root_of(disks, names.root_tree, parent_tree)?,
+                            old_root: None,
+                            ..names
+                        };
+                        Some((directory, name))
+                    }
+                    None => None,
+                }
+            };
+            let Some((parent, name)) = found else {
                 return Ok(None);
             };
-            let fs_root = volume.root_of(disks, names.root_tree, parent_tree)?;
-            names = Names {
-                tree: parent_tree,
-                log_root: None,
-                fs_root,
-                old_root: None,
-                ..names
-            };
-            (directory, name)
+            bytes += name.len() + 1;
+            if bytes > MAX_PATH_BYTES || way.len() >= MAX_DEPTH {
+                return Ok(None);
+            }
+            way.push((place, name));
+            inode = parent;
         };
-        bytes += name.len() + 1;
-        if bytes > MAX_PATH_BYTES {
+        if path.len() + bytes > MAX_PATH_BYTES {
             return Ok(None);
         }
-        parts.push(name);
-        inode = parent;
+        while let Some((place, name)) = way.pop() {
+            path.push('/');
+            path.push_str(&name);
+            // Not what was asked for: that is mostly a file.
+            if !way.is_empty() && self.directories.len() < MAX_KNOWN_DIRECTORIES {
+                self.directories.insert(place, path.as_str().into());
+            }
+        }
+        if path.is_empty() {
+            path.push('/');
+        }
+        Ok(Some(path))
     }
-    Ok(None)
 }
 
 fn parent_of(
@@ -117,10 +147,12 @@ fn parent_of(
         .into_iter()
         .flatten()
     {
-        for (key, item) in volume.items(disks, root, from, to)? {
-            if let Some((parent, name)) = name_of(key, &item) {
-                return Ok(Some((parent, String::from_utf8_lossy(name).into_owned())));
-            }
+        let found = volume.look_up(disks, root, from, to, |key, item| {
+            let (parent, name) = name_of(key, item)?;
+            Some((parent, String::from_utf8_lossy(name).into_owned()))
+        })?;
+        if found.is_some() {
+            return Ok(found);
         }
     }
     Ok(None)
@@ -136,13 +168,9 @@ fn subvolume_parent(
         Key::new(names.tree, kind::ROOT_BACKREF, 0),
         Key::new(names.tree, kind::ROOT_BACKREF, u64::MAX),
     );
-    let items = volume.items(disks, names.root_tree, from, to)?;
-    Ok(items.first().and_then(|(key, item)| {
+    volume.look_up(disks, names.root_tree, from, to, |key, item| {
         let name = item.get(18..)?.get(..usize::from(u16_at(item, 16)?))?;
-        Some((
-            key.offset,
-            u64_at(item, 0)?,
-            String::from_utf8_lossy(name).into_owned(),
-        ))
-    }))
+        let name = String::from_utf8_lossy(name).into_owned();
+        Some((key.offset, u64_at(item, 0)?, name))
+    })
 }

@@ -74,11 +74,21 @@ impl Volume {
 
     /// Remember a block that was just written.
     pub fn put(&mut self, bytes: &[u8]) {
-        let Some(block) = Block::parse(bytes, &self.fsid) else {
+        let Some(header) = self.header(bytes) else {
             return;
         };
+        // Its second copy.
+        let known = self.cache.get(&header.bytenr);
+        if known.is_some_and(|known| known.is(bytes)) {
+            return;
+        }
+        self.keep(Block::new(header, bytes.into()));
+    }
+
+    fn keep(&mut self, block: Block) -> Rc<Block> {
         let bytenr = block.header.bytenr;
-        if self.cache.insert(bytenr, Rc::new(block)).is_none() {
+        let block = Rc::new(block);
+        if self.cache.insert(bytenr, block.clone()).is_none() {
             self.order.push_back(bytenr);
         }
         while self.order.len() > CACHE_BYTES / self.node_bytes as usize {
@@ -86,6 +96,7 @@ impl Volume {
                 self.cache.remove(&oldest);
             }
         }
+        block
     }
 
     /// Forget a block: part of it was written.
@@ -107,9 +118,8 @@ impl Volume {
                 continue;
             };
             disks.read(disk, spot.offset, &mut bytes)?;
-            if self.header(&bytes).is_some_and(|h| h.bytenr == bytenr) {
-                self.put(&bytes);
-                return Ok(self.cache.get(&bytenr).cloned());
+            if let Some(header) = self.header(&bytes).filter(|h| h.bytenr == bytenr) {
+                return Ok(Some(self.keep(Block::new(header, bytes.into()))));
             }
         }
         Ok(None)
@@ -159,6 +169,7 @@ impl Volume {
         to: Key,
         limit: usize,
     ) -> Result<Vec<Rc<Block>>> {
+        let limit = limit.max(1);
         let mut found = Vec::new();
         // Levels only decrease on the way down, so a cycle cannot go on; nodes are bounded with leaves.
         let mut nodes = 0;
@@ -183,47 +194,37 @@ impl Volume {
             }
             let first = block.child_for(&from);
             let last = block.child_for(&to);
-            for number in (first..=last)
-                .take(limit)
-                .collect::<Vec<_>>()
-                .into_iter()
-                .rev()
-            {
+            let last = last.min(first.saturating_add(limit - 1));
+            for number in (first..=last).rev() {
                 next.extend(block.child(number).map(|child| (child, block.header.level)));
             }
         }
         Ok(found)
     }
 
-    /// The item with this key.
-    pub fn find(&mut self, disks: &mut Disks<'_>, root: u64, key: Key) -> Result<Option<Vec<u8>>> {
-        let leaves = self.leaves(disks, root, key, key, 1)?;
-        let found = leaves
-            .iter()
-            .find_map(|leaf| leaf.item(leaf.position(&key)));
-        Ok(found
-            .filter(|(k, _)| *k == key)
-            .map(|(_, item)| item.to_vec()))
-    }
-
-    /// Items with keys from `from` to `to`, of at most two leaves.
-    pub fn items(
+    /// What `look` finds first among the items with keys from `from` to `to`, of at most two leaves.
+    pub fn look_up<T>(
         &mut self,
         disks: &mut Disks<'_>,
         root: u64,
         from: Key,
         to: Key,
-    ) -> Result<Vec<(Key, Vec<u8>)>> {
-        let mut found = Vec::new();
-        for leaf in self.leaves(disks, root, from, to, 2)? {
+        mut look: impl FnMut(Key, &[u8]) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let most = if from == to { 1 } else { 2 };
+        let leaves = self.leaves(disks, root, from, to, most)?;
+        let items = leaves.iter().flat_map(|leaf| {
             let items = (leaf.position(&from)..leaf.len()).map_while(|number| leaf.item(number));
-            found.extend(
-                items
-                    .take_while(|(key, _)| *key <= to)
-                    .map(|(key, item)| (key, item.to_vec())),
-            );
-        }
-        Ok(found)
+            items.take_while(|(key, _)| *key <= to)
+        });
+        let mut found = items.filter(|(key, _)| *key >= from);
+        Ok(found.find_map(|(key, item)| look(key, item)))
+    }
+
+    /// Whether there is an item with this key.
+    pub fn has(&mut self, disks: &mut Disks<'_>, root: u64, key: Key) -> Result<bool> {
+        let found = self.look_up(disks, root, key, key, |_, _| Some(()))?;
+        Ok(found.is_some())
     }
 
     /// The root block of tree `id`, as the tree of roots at `root_tree` says.
@@ -237,9 +238,11 @@ impl Volume {
             Key::new(id, kind::ROOT_ITEM, 0),
             Key::new(id, kind::ROOT_ITEM, u64::MAX),
         );
-        let items = self.items(disks, root_tree, from, to)?;
-        Ok(items
-            .last()
-            .and_then(|(_, item)| u64_at(item, ROOT_ITEM_BYTENR)))
+        let mut last = None;
+        self.look_up(disks, root_tree, from, to, |_, item| {
+            last = u64_at(item, ROOT_ITEM_BYTENR);
+            None::<()>
+        })?;
+        Ok(last)
     }
 }
