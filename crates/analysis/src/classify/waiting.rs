@@ -122,6 +122,15 @@ impl Waiting {
         }
     }
 
+    /// If it still waits, a piece waits as if from now on.
+    pub fn renew(&mut self, piece: &Piece) {
+        let commit = self.commits;
+        let class = self.classes.get_mut(&class_of(piece.length));
+        if let Some(waiter) = class.and_then(|c| c.get_mut(&(piece.offset, piece.row))) {
+            waiter.commit = commit;
+        }
+    }
+
     /// All that wait, by place.
     pub fn pieces(&self) -> Vec<Piece> {
         let waiters = self.classes.values().flatten();
@@ -204,6 +213,10 @@ mod tests {
         claim(&mut waiting, &mut rows, 40, 20, 7);
         assert!(waiting.touches(0, 40) && !waiting.touches(40, 20) && waiting.touches(60, 1));
         assert!(waiting.pieces().iter().all(|piece| piece.age == 1));
+        let first = waiting.pieces()[0];
+        waiting.renew(&first);
+        waiting.commit(2);
+        assert_eq!(waiting.pieces(), [first]);
         waiting.commit(2);
         assert!(waiting.is_empty());
     }

@@ -10,8 +10,7 @@ use crate::classify::waiting::Piece;
 use crate::classify::{Cause, Causes, Disks, PathId, Row, Rows, Structure};
 use fscost_recording::Result;
 
-/// Data is not always owned at its first commit: an ordered extent may end in the next transaction, and balance moves the data of a
-/// block group before it tells the files.
+/// Data is not always owned at its first commit: an ordered extent may end in the next transaction.
 const COMMITS_TO_WAIT: u64 = 4;
 /// `BTRFS_MAX_EXTENT_SIZE` is 128 MiB; preallocated extents may be twice as long.
 const MAX_EXTENT_BYTES: u64 = 256 << 20;
@@ -59,12 +58,13 @@ impl Follower {
         disks: &mut Disks<'_>,
         rows: &mut Rows,
     ) -> Result<()> {
-        if self.pending.is_empty()
-            || !(is_fs_tree(owner) || owner == tree::ROOT)
-            || leaf.header.level > 0
-        {
+        let may_own = is_fs_tree(owner) || owner == tree::ROOT;
+        if self.pending.is_empty() || !may_own || leaf.header.level > 0 {
             return Ok(());
         }
+        // What balance moves, and what is written in place, has the item's old generation.
+        let committed = step.new.or(step.old).map_or(0, |s| s.generation);
+        let since = committed.saturating_sub(COMMITS_TO_WAIT);
         for (key, item) in leaf
             .items()
             .filter(|(key, _)| key.kind == kind::EXTENT_DATA)
@@ -103,7 +103,8 @@ impl Follower {
                         inode: key.objectid,
                         path: path.flatten(),
                         copy: spot.copy,
-                        generation: Some(extent.generation),
+                        generation: Some(extent.generation)
+                            .filter(|&generation| generation >= since),
                     };
                     self.pending
                         .claim(disk, spot.offset, run, rows, |row| found.complete(row));
@@ -156,15 +157,27 @@ impl Follower {
         let Some(place) = self.volume.place(disk, offset) else {
             return Ok(rest);
         };
-        let Some(logical) = place.logical.filter(|_| place.flags & flag::DATA != 0) else {
-            return Ok(place.run.min(rest));
+        let run = place.run.min(rest);
+        let Some(logical) = place.logical else {
+            // Its chunk was not known when it was written.
+            self.pending.claim(disk, offset, run, rows, |row| {
+                row.structure = Structure::Parity;
+                row.causes = Causes::one(Cause::Accounting);
+                row.copy = place.copy;
+            });
+            return Ok(run);
         };
+        if place.flags & flag::DATA == 0 {
+            return Ok(run);
+        }
         for root in extent_roots.into_iter().flatten() {
             let Some(owner) = owner_of(&mut self.volume, disks, root, logical)? else {
                 continue;
             };
             let run = (owner.end - logical).min(place.run).min(rest);
-            if owner.tree == tree::DATA_RELOCATION && waiting.age + 1 < COMMITS_TO_WAIT {
+            if owner.tree == tree::DATA_RELOCATION {
+                // Until balance tells the files, however many commits that takes: it moves one block group at a time.
+                self.pending.renew(disk, waiting);
                 return Ok(run);
             }
             let names = self.names(step, owner.tree, disks)?;

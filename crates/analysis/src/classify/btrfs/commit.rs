@@ -9,7 +9,7 @@ use super::superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
 use super::volume::Volume;
 use crate::classify::{Cause, Causes, Disks, NO_INODE, Row, Rows, Structure};
 use fscost_recording::Result;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 /// What follows from other changes.
@@ -62,6 +62,8 @@ pub struct Step<'a> {
     pub log_roots: HashMap<u64, (Option<u64>, Option<u64>)>,
     /// Which tree a log's block belongs to.
     pub logged: HashMap<u64, u64>,
+    /// Snapshots that were made.
+    pub snapshots: HashSet<u64>,
     /// What the changes were for.
     primary: Causes,
     /// Rows of blocks that only follow.
@@ -77,6 +79,7 @@ impl<'a> Step<'a> {
             roots: HashMap::new(),
             log_roots: HashMap::new(),
             logged: HashMap::new(),
+            snapshots: HashSet::new(),
             primary: Causes::NONE,
             following: Vec::new(),
         }
@@ -189,6 +192,7 @@ impl Follower {
     ) -> Result<()> {
         self.paths.forget();
         self.find_logged(step, disks)?;
+        let mut snapshots = Vec::new();
         for (bytenr, written) in std::mem::take(&mut self.written) {
             let Some(block) = self.volume.block(disks, bytenr)? else {
                 continue;
@@ -198,7 +202,19 @@ impl Follower {
                 self.written.insert(bytenr, written);
                 continue;
             }
-            self.explain_block(step, &block, &written, disks, rows)?;
+            let owner = self.explain_block(step, &block, &written, disks, rows)?;
+            self.roots(step, owner, disks)?;
+            // A snapshot has what was written through another.
+            if step.snapshots.contains(&owner) {
+                snapshots.push((owner, bytenr));
+            } else {
+                self.claim_extents(step, &block, owner, disks, rows)?;
+            }
+        }
+        for (owner, bytenr) in snapshots {
+            if let Some(block) = self.volume.block(disks, bytenr)? {
+                self.claim_extents(step, &block, owner, disks, rows)?;
+            }
         }
         let follows = step.follows_from();
         for row in step.following.drain(..) {
@@ -224,7 +240,7 @@ impl Follower {
         written: &[usize],
         disks: &mut Disks<'_>,
         rows: &mut Rows,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let header = block.header;
         let owner = match header.owner {
             tree::LOG => step
@@ -278,10 +294,7 @@ impl Follower {
                 step.following.push(number);
             }
         }
-        if header.level == 0 {
-            self.claim_extents(step, block, owner, disks, rows)?;
-        }
-        Ok(())
+        Ok(owner)
     }
 
     /// Which copy a row is: its chunk may not have been known when it was written.

@@ -98,20 +98,24 @@ impl Follower {
         };
         let mut roots = (root_of(step.old)?, root_of(step.new)?);
         if let (None, Some(old), Some(new)) = (roots.0, step.old, step.new) {
-            roots.0 = self.origin(old, new, owner, disks)?;
+            let (is_snapshot, origin) = self.origin(old, new, owner, disks)?;
+            roots.0 = origin;
+            if is_snapshot {
+                step.snapshots.insert(owner);
+            }
         }
         step.roots.insert(owner, roots);
         Ok(roots)
     }
 
-    /// The root that a new snapshot was made of.
+    /// Whether a new tree is a snapshot, and the root that it was made of.
     fn origin(
         &mut self,
         old: &Super,
         new: &Super,
         owner: u64,
         disks: &mut Disks<'_>,
-    ) -> Result<Option<u64>> {
+    ) -> Result<(bool, Option<u64>)> {
         let (from, to) = (
             Key::new(owner, kind::ROOT_ITEM, 0),
             Key::new(owner, kind::ROOT_ITEM, u64::MAX),
@@ -123,7 +127,7 @@ impl Follower {
             .look_up(disks, new.root, from, to, |_, item| Some(uuid_of(item)))?;
         let parent = parent.flatten();
         let Some(parent) = parent.filter(|uuid| !is_zero(uuid)) else {
-            return Ok(None);
+            return Ok((false, None));
         };
         let leaves = self
             .volume
@@ -132,9 +136,10 @@ impl Follower {
             .iter()
             .flat_map(|leaf| leaf.items())
             .filter(|(key, _)| key.kind == kind::ROOT_ITEM);
-        Ok(items
+        let origin = items
             .find(|(_, item)| item.get(ROOT_ITEM_UUID) == Some(parent.as_slice()))
-            .and_then(|(_, item)| u64_at(item, ROOT_ITEM_BYTENR)))
+            .and_then(|(_, item)| u64_at(item, ROOT_ITEM_BYTENR));
+        Ok((true, origin))
     }
 
     /// Which tree each block of a log belongs to: from the tree of logs to the logs, over what was just written.

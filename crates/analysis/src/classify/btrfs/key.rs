@@ -56,6 +56,7 @@ pub mod kind {
     pub const EXTENT_DATA_REF: u8 = 178;
     pub const SHARED_DATA_REF: u8 = 184;
     pub const CHUNK: u8 = 228;
+    pub const DEV_REPLACE: u8 = 250;
 }
 
 /// Trees by the objectid of their root.
@@ -63,6 +64,7 @@ pub mod tree {
     pub const ROOT: u64 = 1;
     pub const EXTENT: u64 = 2;
     pub const CHUNK: u64 = 3;
+    pub const DEVICE: u64 = 4;
     pub const FS: u64 = 5;
     pub const QUOTA: u64 = 8;
     pub const LOG: u64 = -6i64 as u64;
@@ -86,7 +88,7 @@ pub fn structure_of(owner: u64) -> Structure {
         tree::EXTENT => Structure::ExtentTree,
         // The stripe tree too says where logical addresses lie on devices.
         tree::CHUNK | 12 => Structure::ChunkTree,
-        4 => Structure::DeviceTree,
+        tree::DEVICE => Structure::DeviceTree,
         7 => Structure::CsumTree,
         tree::QUOTA => Structure::QuotaTree,
         9 => Structure::UuidTree,

@@ -8,6 +8,7 @@ mod chunk;
 mod claim;
 mod commit;
 mod compare;
+mod devices;
 mod items;
 mod key;
 mod owner;
@@ -19,10 +20,10 @@ mod volume;
 
 use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Row, Rows, Structure, Write};
 use commit::Follower;
-use fscost_recording::{Image, Instant, Recording, Result};
+use devices::{Devices, superblock_of};
+use fscost_recording::{Image, Recording, Result};
 use pieces::{Piece, first_piece};
-use std::collections::HashMap;
-use superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
+use superblock::Super;
 use volume::Volume;
 
 /// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as mkfs left it.
@@ -34,33 +35,11 @@ pub fn detect(
     let Some(superblock) = superblock_of(image)? else {
         return Ok(None);
     };
-    let mut devices = HashMap::from([(superblock.devid, disk)]);
-    for other in 0..recording.header().disks.len() as u16 {
-        if other == disk {
-            continue;
-        }
-        let mut image = match recording.image_at(other, &Instant::Mark("mount".into())) {
-            Ok(image) => image,
-            Err(_) => recording.image_at(other, &Instant::End)?,
-        };
-        if let Some(member) = superblock_of(&mut image)?.filter(|s| s.fsid == superblock.fsid) {
-            devices.entry(member.devid).or_insert(other);
-        }
-    }
-    let volume = Volume::new(&superblock, devices);
+    let devices = Devices::find(recording, disk, &superblock)?;
     Ok(Some(Box::new(Btrfs {
-        follower: Follower::new(volume),
+        follower: Follower::new(Volume::new(&superblock, devices)),
         formatting: true,
     })))
-}
-
-fn superblock_of(image: &mut Image<'_>) -> Result<Option<Super>> {
-    if image.size_bytes() < SUPER_OFFSETS[0] + SUPER_BYTES {
-        return Ok(None);
-    }
-    let mut bytes = [0; SUPER_BYTES as usize];
-    image.read_at(SUPER_OFFSETS[0], &mut bytes)?;
-    Ok(Super::parse(&bytes))
 }
 
 struct Btrfs {
@@ -83,6 +62,8 @@ impl Family for Btrfs {
             self.formatting = false;
             self.follower.begin(disks, rows)?;
         }
+        // Tools prepare a disk before it becomes a device.
+        let formatting = write.formatting || self.follower.volume.devid(write.disk).is_none();
         let mut at = 0;
         while at < write.length {
             let content = write.content.get(at as usize..).unwrap_or_default();
@@ -102,7 +83,7 @@ impl Family for Btrfs {
                 structure: Structure::Unknown,
                 home: None,
                 home_offset: None,
-                causes: Causes::one(if write.formatting {
+                causes: Causes::one(if formatting {
                     Cause::Format
                 } else {
                     Cause::Unknown
@@ -153,10 +134,22 @@ impl Btrfs {
                     Structure::SuperblockBackup
                 };
                 row.copy = copy;
-                if let Some(superblock) = Super::parse(content).filter(|_| !self.formatting) {
-                    row.transaction = Some(superblock.generation);
-                    self.follower.superblock(&superblock, disks, rows)?;
-                    row.causes = self.follower.superblock_causes();
+                match Super::parse(content) {
+                    _ if self.formatting => {}
+                    Some(superblock) => {
+                        row.transaction = Some(superblock.generation);
+                        let volume = &mut self.follower.volume;
+                        if superblock.fsid == volume.fsid {
+                            volume.is_device(row.disk, superblock.devid);
+                            volume.follow_replacement(disks, &superblock)?;
+                        }
+                        self.follower.superblock(&superblock, disks, rows)?;
+                        row.causes = self.follower.superblock_causes();
+                    }
+                    None => {
+                        self.follower.volume.has_left(row.disk);
+                        row.causes = Causes::one(Cause::Accounting);
+                    }
                 }
                 rows.push(row);
             }
@@ -182,7 +175,7 @@ impl Btrfs {
                 self.follower.pending.push(row, rows);
             }
             Piece::Unmapped
-                if self.formatting
+                if row.causes.has(Cause::Format)
                     && content
                         .get(..row.length as usize)
                         .is_some_and(bytes::is_zero) =>

@@ -3,7 +3,7 @@
 
 use super::bytes::{u8_at, u64_at};
 use super::items::FileExtent;
-use super::key::{Key, kind};
+use super::key::{Key, kind, tree};
 use super::volume::Volume;
 use crate::classify::Disks;
 use fscost_recording::Result;
@@ -83,16 +83,32 @@ enum Reference {
     Leaf(u64),
 }
 
+/// Of several, one of a file rather than of a shared leaf, and of the tree that balance moves data in only if there is no other.
 fn inline_reference(item: &[u8]) -> Option<Reference> {
     let mut at = EXTENT_ITEM_BYTES;
-    loop {
-        match u8_at(item, at)? {
-            EXTENT_OWNER_REF => at += 9,
-            kind::EXTENT_DATA_REF => return data_reference(item.get(at + 1..)?),
-            kind::SHARED_DATA_REF => return Some(Reference::Leaf(u64_at(item, at + 1)?)),
-            _ => return None,
+    let mut best = None;
+    while let Some(kind) = u8_at(item, at) {
+        let found = match kind {
+            EXTENT_OWNER_REF => None,
+            kind::EXTENT_DATA_REF => data_reference(item.get(at + 1..)?),
+            kind::SHARED_DATA_REF => u64_at(item, at + 1).map(Reference::Leaf),
+            _ => break,
+        };
+        match (&found, &best) {
+            (Some(Reference::File { tree, .. }), _) if *tree != tree::DATA_RELOCATION => {
+                return found;
+            }
+            (Some(Reference::Leaf(_)), Some(Reference::Leaf(_))) | (None, _) => {}
+            (Some(Reference::Leaf(_)), _) | (_, None) => best = found,
+            _ => {}
         }
+        at += match kind {
+            EXTENT_OWNER_REF => 9,
+            kind::EXTENT_DATA_REF => 29,
+            _ => 13,
+        };
     }
+    best
 }
 
 fn data_reference(bytes: &[u8]) -> Option<Reference> {

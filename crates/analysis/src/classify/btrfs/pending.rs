@@ -47,6 +47,13 @@ impl Pending {
         }
     }
 
+    /// A piece is as if it were written now.
+    pub fn renew(&mut self, disk: u16, piece: Piece) {
+        if let Some(waiting) = self.disks.get_mut(&disk) {
+            waiting.renew(&piece);
+        }
+    }
+
     /// What is still waiting, with its disk.
     pub fn waiting(&self) -> Vec<(u16, Piece)> {
         let disks = self.disks.iter();

@@ -1,9 +1,9 @@
 //! Cuts a write into pieces of one kind each.
 
 use super::block::Header;
-use super::bytes::is_zero;
+use super::bytes::{is_zero, u64_at};
 use super::chunk::flag;
-use super::superblock::{copy_at, next_copy};
+use super::superblock::{Super, copy_at, next_copy};
 use super::volume::Volume;
 
 /// What a piece of a write is, as far as its place and first bytes say.
@@ -43,7 +43,11 @@ pub fn first_piece(
 ) -> (Piece, u64) {
     if let Some((copy, bytes)) = copy_at(offset) {
         let bytes = bytes.min(length);
-        let is_super = content.get(0x41..0x48) == Some(b"BHRfS_M".as_slice());
+        // Without its magic where mkfs is not done, or where a device has left: `btrfs_scratch_superblock`, fs/btrfs/volumes.c.
+        let is_super = content.get(0x41..0x48) == Some(b"BHRfS_M".as_slice())
+            || content.get(0x40..0x48) == Some([0; 8].as_slice())
+                && Super::id(content) == Some(volume.fsid)
+                && u64_at(content, 0x30) == Some(offset);
         return match content.get(..bytes as usize) {
             Some(content) if !is_super && !is_zero(content) => (Piece::Unknown, bytes),
             Some(_) if is_super => (Piece::Superblock { copy }, bytes),

@@ -36,8 +36,6 @@ impl Super {
         if bytes.get(0x40..0x48)? != b"_BHRfS_M" {
             return None;
         }
-        let metadata_uuid = u64_at(bytes, 0xbc)? & INCOMPAT_METADATA_UUID != 0;
-        let fsid_at = if metadata_uuid { 0x23b } else { 0x20 };
         let sys_chunk_bytes = (u32_at(bytes, 0xa0)? as usize).min(SYS_CHUNK_ARRAY_BYTES);
         let sector_bytes = u32_at(bytes, 0x90)?;
         let node_bytes = u32_at(bytes, 0x94)?;
@@ -49,7 +47,7 @@ impl Super {
             return None;
         }
         Some(Super {
-            fsid: *bytes.get(fsid_at..)?.first_chunk()?,
+            fsid: Super::id(bytes)?,
             generation: u64_at(bytes, 0x48)?,
             root: u64_at(bytes, 0x50)?,
             chunk_root: u64_at(bytes, 0x58)?,
@@ -59,6 +57,13 @@ impl Super {
             devid: u64_at(bytes, 0xc9)?,
             sys_chunks: bytes.get(0x32b..0x32b + sys_chunk_bytes)?.to_vec(),
         })
+    }
+
+    /// The id that the tree blocks of a superblock's file system carry.
+    pub fn id(bytes: &[u8]) -> Option<[u8; 16]> {
+        let metadata_uuid = u64_at(bytes, 0xbc)? & INCOMPAT_METADATA_UUID != 0;
+        let at = if metadata_uuid { 0x23b } else { 0x20 };
+        bytes.get(at..)?.first_chunk().copied()
     }
 
     /// Add the chunks that the superblock itself names.

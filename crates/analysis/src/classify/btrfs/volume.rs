@@ -3,6 +3,7 @@
 use super::block::{Block, Header};
 use super::bytes::u64_at;
 use super::chunk::{Chunk, ChunkMap, Place};
+use super::devices::Devices;
 use super::key::{Key, kind, tree};
 use super::superblock::Super;
 use crate::classify::Disks;
@@ -22,8 +23,7 @@ pub struct Volume {
     pub fsid: [u8; 16],
     pub node_bytes: u32,
     pub sector_bytes: u32,
-    /// The recording's disks by device id.
-    devices: HashMap<u64, u16>,
+    devices: Devices,
     pub chunks: ChunkMap,
     chunk_root: u64,
     cache: HashMap<u64, Rc<Block>>,
@@ -31,7 +31,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    pub fn new(superblock: &Super, devices: HashMap<u64, u16>) -> Volume {
+    pub fn new(superblock: &Super, devices: Devices) -> Volume {
         let mut chunks = ChunkMap::default();
         superblock.add_chunks(&mut chunks);
         Volume {
@@ -47,24 +47,46 @@ impl Volume {
     }
 
     pub fn owns(&self, disk: u16) -> bool {
-        self.devices.values().any(|&d| d == disk)
+        self.devices.owns(disk)
     }
 
-    /// The device id of a disk.
+    /// A superblock says which device a disk is.
+    pub fn is_device(&mut self, disk: u16, devid: u64) {
+        self.devices.is(disk, devid);
+    }
+
+    /// A disk is no device of the file system any more.
+    pub fn has_left(&mut self, disk: u16) {
+        self.devices.leave(disk);
+    }
+
+    /// The device whose chunks lie on a disk.
     pub fn devid(&self, disk: u16) -> Option<u64> {
-        self.devices
-            .iter()
-            .find(|&(_, &d)| d == disk)
-            .map(|(&devid, _)| devid)
+        self.devices.devid(disk)
     }
 
     pub fn disk(&self, devid: u64) -> Option<u16> {
-        self.devices.get(&devid).copied()
+        self.devices.disk(devid)
     }
 
     /// What the chunk map says of a place on a disk.
     pub fn place(&self, disk: u16, offset: u64) -> Option<Place> {
         self.chunks.place(self.devid(disk)?, offset)
+    }
+
+    /// Which device is being replaced, as the device tree says.
+    pub fn follow_replacement(&mut self, disks: &mut Disks<'_>, superblock: &Super) -> Result<()> {
+        if !self.devices.is_replacing() {
+            return Ok(());
+        }
+        let Some(root) = self.root_of(disks, superblock.root, tree::DEVICE)? else {
+            return Ok(());
+        };
+        let key = Key::new(0, kind::DEV_REPLACE, 0);
+        // `struct btrfs_dev_replace_item` begins with the source's number.
+        let source = self.look_up(disks, root, key, key, |_, item| u64_at(item, 0))?;
+        self.devices.set_replaced(source);
+        Ok(())
     }
 
     /// The header at the start of `bytes`, if a block of this file system begins there.
