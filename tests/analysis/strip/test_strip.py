@@ -32,7 +32,7 @@ with open("secret-file-zipped", "wb") as file:
     file.write(b"secret-zipped " * 20000)
 for number in range(400):
     open(f"secret-folder-1/secret-entry-{number:04}-{'x' * (number % 40)}", "w").close()
-for number, value in enumerate((b"secret-xattr", b"secret-xattr" * 100)):
+for number, value in enumerate((b"secret-xattr", b"secret-xattr" * 50)):
     os.setxattr("secret-file-tail", f"user.kept-name-{number}", value)
 with open("secret-file-synced", "wb") as file:
     file.write(b"secret-synced " * 400)
