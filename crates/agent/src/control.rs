@@ -57,10 +57,10 @@ impl Control {
             .context(Kind::Internal, || "duplicate the control socket")
     }
 
-    /// Waits until the server serves `disks`; gives the file descriptor of its mount.
-    pub fn ready(&self, disks: &[&str]) -> Result<OwnedFd> {
+    /// Waits until the server serves `disks`; gives the file descriptor of its mount, which it has if there are any.
+    pub fn ready(&self, disks: &[&str]) -> Result<Option<OwnedFd>> {
         match self.receive(ANSWER_LIMIT)? {
-            (FromServer::Ready { disks: served }, Some(mount)) => {
+            (FromServer::Ready { disks: served }, mount) if mount.is_some() || disks.is_empty() => {
                 match disks
                     .iter()
                     .find(|disk| !served.iter().any(|name| name == *disk))

@@ -171,6 +171,7 @@ fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
     let served = control
         .map(|control| control.ready(&names))
         .transpose()
+        .map(Option::flatten)
         .map_err(|mut error| {
             // Nobody else has written to the log yet: its end is what the server said.
             error

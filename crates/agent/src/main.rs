@@ -12,6 +12,8 @@ mod cpu;
 mod disks;
 mod error;
 mod event;
+mod forward;
+mod guest;
 mod handoff;
 mod init;
 mod klog;
@@ -32,10 +34,16 @@ mod watchdog;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mode = std::env::args().nth(1);
+    // The kernel gives its first process the words of its command line that it does not know itself, and none of ours.
+    let mode = match std::process::id() {
+        1 if std::env::args().next().as_deref() == Some("/init") => Some("guest".to_owned()),
+        _ => std::env::args().nth(1),
+    };
     match mode.as_deref() {
         Some("run") => outer::main(),
         Some("init") => init::main(),
+        Some("guest") => guest::main(),
+        Some("forward") => forward::main(&std::env::args().skip(2).collect::<Vec<_>>()),
         Some("--version") => {
             println!("fscost-agent {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

@@ -221,9 +221,6 @@ impl Plan {
         }
         match &self.disk_server {
             Some(argv) if argv.is_empty() => Err(bad("`disk_server` is an empty command")),
-            Some(_) if !self.disks.iter().any(DiskPlan::is_served) => {
-                Err(bad("`disk_server` is given, but no disk is served"))
-            }
             _ => Ok(()),
         }
     }

@@ -1,0 +1,83 @@
+//! `fscost-agent forward PORT`: stands in a guest where the disk server stands on the host.
+//!
+//! The agent speaks to its child over a control socket, as ever; each message goes to the host as one line on a port, and each line that comes
+//! back is an answer. The disks are devices of the guest, so there is no mount to hand over.
+
+use crate::error::{CellError, Context, Kind, Result};
+use crate::handoff::adopt;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The longest message of the control channel: a mark at its longest (docs/cell-protocol.md).
+const LONGEST_MESSAGE: usize = 300 * 1024;
+
+/// Entry of the process: `forward PORT … --control-fd N --ppid PID`.
+pub fn main(arguments: &[String]) -> ExitCode {
+    match run(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fscost-agent forward: {}", error.paragraph());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let usage = || {
+        CellError::new(
+            Kind::Plan,
+            "usage: fscost-agent forward PORT --control-fd N --ppid PID",
+        )
+    };
+    let (port, rest) = arguments.split_first().ok_or_else(usage)?;
+    let number = rest
+        .iter()
+        .skip_while(|word| *word != "--control-fd")
+        .nth(1)
+        .and_then(|word| word.parse().ok())
+        .ok_or_else(usage)?;
+    let control = adopt(number)?;
+    let mut to_host = File::options()
+        .read(true)
+        .write(true)
+        .open(Path::new(port))
+        .context(Kind::Internal, || format!("open {port}"))?;
+    let mut from_host = BufReader::new(
+        to_host
+            .try_clone()
+            .context(Kind::Internal, || "duplicate the port")?,
+    );
+    let mut message = vec![0; LONGEST_MESSAGE];
+    // The host's server speaks first: it is ready.
+    loop {
+        let mut line = Vec::new();
+        let length = from_host
+            .read_until(b'\n', &mut line)
+            .context(Kind::DiskServer, || "read from the host")?;
+        if length == 0 {
+            return Err(CellError::new(Kind::DiskServer, "the host has hung up"));
+        }
+        line.pop();
+        send(&control, &line, SendFlags::NOSIGNAL)
+            .context(Kind::Internal, || "answer the agent")?;
+        if line.starts_with(br#"{"finished""#) {
+            return Ok(());
+        }
+        let mut fds = [PollFd::new(&control, PollFlags::IN)];
+        rustix::io::retry_on_intr(|| poll(&mut fds, None))
+            .context(Kind::Internal, || "wait for the agent")?;
+        let (_, length) = recv(&control, &mut message[..], RecvFlags::empty())
+            .context(Kind::Internal, || "hear the agent")?;
+        if length == 0 {
+            return Ok(());
+        }
+        message[length] = b'\n';
+        to_host
+            .write_all(&message[..=length])
+            .context(Kind::DiskServer, || "write to the host")?;
+    }
+}

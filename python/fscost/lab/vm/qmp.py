@@ -1,0 +1,59 @@
+"""QEMU's monitor (QMP): one JSON object a line over a Unix socket. What QEMU says is checked; it may have died."""
+
+import json
+import socket
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from fscost.errors import HostError
+
+
+class Monitor:
+    """A connection to a QEMU that was told `-qmp unix:PATH` or given the other end of a socket pair."""
+
+    def __init__(self, stream: socket.socket, limit_s: float = 20) -> None:
+        self._stream = stream
+        self._stream.settimeout(limit_s)
+        self._lines = stream.makefile("rb")
+        self._receive()  # the greeting
+        self.execute("qmp_capabilities")
+
+    def execute(self, command: str, **arguments: Any) -> Any:
+        """Its answer; events in between are dropped."""
+        self._stream.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+        while True:
+            answer = self._receive()
+            if "return" in answer:
+                return answer["return"]
+            if "error" in answer:
+                raise HostError(f"QEMU refused {command}: {answer['error'].get('desc', answer['error'])}", "see the QEMU version: `fscost doctor`")
+
+    def wait_migrated(self, limit_s: float) -> None:
+        """Until the migration under way, out or in, is complete."""
+        deadline = time.monotonic() + limit_s
+        while (found := self.execute("query-migrate").get("status")) != "completed":
+            if found in ("failed", "cancelled") or time.monotonic() > deadline:
+                raise HostError(f"QEMU's snapshot is {found}", "it is made again when its folder is removed")
+            time.sleep(0.01)
+
+    def _receive(self) -> dict[str, Any]:
+        try:
+            line = self._lines.readline()
+            answer = json.loads(line) if line else None
+        except (OSError, ValueError) as error:
+            raise HostError(f"QEMU's monitor: {error}") from None
+        if not isinstance(answer, dict):
+            raise HostError("QEMU has ended")
+        return answer
+
+    def close(self) -> None:
+        """QEMU goes on."""
+        self._lines.close()
+        self._stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
