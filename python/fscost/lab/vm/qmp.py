@@ -27,7 +27,9 @@ class Monitor:
             if "return" in answer:
                 return answer["return"]
             if "error" in answer:
-                raise HostError(f"QEMU refused {command}: {answer['error'].get('desc', answer['error'])}", "see the QEMU version: `fscost doctor`")
+                raise HostError(
+                    f"QEMU refused {command}: {answer['error'].get('desc', answer['error'])}", "see the QEMU version: `fscost doctor`"
+                )
 
     def wait_migrated(self, limit_s: float) -> None:
         """Until the migration under way, out or in, is complete."""

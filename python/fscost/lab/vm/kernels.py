@@ -1,0 +1,109 @@
+"""Guest kernels: a distribution's package, fetched by the distribution's own client and unpacked without installing it. No root.
+
+A kernel is kept below the user's cache, complete or not at all: `vmlinux`, `modules/`, `VERSION`.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscost.errors import HostError, InputError
+from fscost.lab.vm import vmlinux
+
+PACKAGES = {"6.12": "linux-image-6.12-amd64", "6.1": "linux-image-amd64"}
+"""Debian 12's names; each depends on the package of the newest build, whose name has its version in it."""
+DEFAULT = "6.12"
+
+
+@dataclass(frozen=True)
+class GuestKernel:
+    """Files of one kernel; `modules` is the folder that holds `modules.builtin`."""
+
+    version: str
+    vmlinux: Path
+    modules: Path
+
+
+def cache_folder() -> Path:
+    """`$XDG_CACHE_HOME/fscost/kernels`, or below `~/.cache`."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "fscost" / "kernels"
+
+
+def cached(name: str, cache: Path | None = None) -> GuestKernel | None:
+    """The kernel if it was fetched before."""
+    folder = (cache or cache_folder()) / name
+    try:
+        version = (folder / "VERSION").read_text().strip()
+    except OSError:
+        return None
+    return GuestKernel(version, folder / "vmlinux", folder / "modules")
+
+
+def fetch(name: str = DEFAULT, cache: Path | None = None) -> GuestKernel:
+    """The kernel, from the cache or from the distribution."""
+    cache = cache or cache_folder()
+    found = cached(name, cache)
+    if found is not None:
+        return found
+    if name not in PACKAGES:
+        raise InputError(f"no guest kernel is called {name!r}", f"there are {', '.join(PACKAGES)}; or name files: --kernel VMLINUZ --modules DIR")
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=cache) as work:
+        made = _make(PACKAGES[name], Path(work))
+        try:
+            made.rename(cache / name)
+        except OSError:
+            # Another was faster; theirs is the same.
+            if cached(name, cache) is None:
+                raise
+    again = cached(name, cache)
+    if again is None:
+        raise HostError(f"the kernel just fetched is not in {cache}", "was it removed meanwhile? try again")
+    return again
+
+
+def _make(package: str, work: Path) -> Path:
+    versioned = _versioned(package)
+    _run(["apt-get", "download", versioned], work)
+    archives = list(work.glob("*.deb"))
+    if len(archives) != 1:
+        raise HostError(f"apt-get download {versioned} brought {len(archives)} files, not one")
+    unpacked = work / "unpacked"
+    _run(["dpkg-deb", "--extract", str(archives[0]), str(unpacked)], work)
+    images = sorted((unpacked / "boot").glob("vmlinuz-*"))
+    # Merged /usr moved the modules in newer packages.
+    folders = sorted(path for base in ("lib/modules", "usr/lib/modules") for path in (unpacked / base).glob("*") if path.is_dir())
+    if len(images) != 1 or len(folders) != 1:
+        raise HostError(f"{versioned} has {len(images)} kernels and {len(folders)} folders of modules, not one of each")
+    made = work / "made"
+    made.mkdir()
+    (made / "vmlinux").write_bytes(vmlinux.unpack(images[0].read_bytes(), images[0].name))
+    shutil.move(folders[0], made / "modules")
+    (made / "VERSION").write_text(folders[0].name + "\n")
+    return made
+
+
+def _versioned(package: str) -> str:
+    text = _run(["apt-cache", "depends", package], Path("/"))
+    found = re.search(r"^\s*Depends: (linux-image-\S+)$", text, re.MULTILINE)
+    if found is None:
+        raise HostError(f"apt knows no package {package}", "`sudo apt-get update`, or name files: --kernel VMLINUZ --modules DIR")
+    return found[1]
+
+
+def _run(command: list[str], folder: Path) -> str:
+    environment = os.environ | {"LC_ALL": "C"}
+    try:
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HostError(
+            f"{command[0]}: {error}", "guest kernels come from Debian's packages; or name files: --kernel VMLINUZ --modules DIR"
+        ) from None
+    if done.returncode != 0:
+        raise HostError(f"`{' '.join(command)}` failed: {done.stderr.strip()[-500:]}", "is the network there? `sudo apt-get update` may help")
+    return done.stdout

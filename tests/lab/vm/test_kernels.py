@@ -1,0 +1,72 @@
+"""Fetching kernels, with a package of our own in place of the distribution's."""
+
+import lzma
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fscost.errors import HostError, InputError
+from fscost.lab.vm import kernels
+
+KERNEL = b"\x7fELF" + bytes(4000)
+
+
+@pytest.fixture
+def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`apt-cache` and `apt-get` that know one kernel, a real .deb; each call is noted."""
+    tree = tmp_path / "tree"
+    (tree / "DEBIAN").mkdir(parents=True)
+    (tree / "DEBIAN" / "control").write_text(
+        "Package: linux-image-6.12.9-test\nVersion: 1\nArchitecture: all\nMaintainer: a <a@b.c>\nDescription: x\n"
+    )
+    (tree / "boot").mkdir()
+    packed = lzma.compress(KERNEL) + struct.pack("<I", len(KERNEL))
+    setup = bytearray(1024)
+    setup[0x1F1] = 1
+    setup[0x202:0x206] = b"HdrS"
+    struct.pack_into("<II", setup, 0x248, 0, len(packed))
+    (tree / "boot" / "vmlinuz-6.12.9-test").write_bytes(bytes(setup) + packed)
+    modules = tree / "lib" / "modules" / "6.12.9-test"
+    modules.mkdir(parents=True)
+    (modules / "modules.builtin").write_text("kernel/x.ko\n")
+    subprocess.run(["dpkg-deb", "--build", "--root-owner-group", tree, tmp_path / "kernel.deb"], check=True, capture_output=True)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "apt-cache").write_text('#!/bin/sh\necho "linux-image-6.12-amd64"\necho "  Depends: linux-image-6.12.9-test"\n')
+    (programs / "apt-get").write_text(
+        f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\ntest -e {tmp_path}/offline && {{ echo "no network" >&2; exit 100; }}\ncp {tmp_path}/kernel.deb ./$2.deb\n'
+    )
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    return tmp_path
+
+
+def test_a_kernel_is_fetched_once_and_whole(distribution: Path) -> None:
+    cache = distribution / "cache"
+    assert kernels.cached("6.12", cache) is None
+    kernel = kernels.fetch("6.12", cache)
+    assert (kernel.version, kernel.vmlinux.read_bytes()) == ("6.12.9-test", KERNEL)
+    assert (kernel.modules / "modules.builtin").is_file()
+    assert kernels.fetch("6.12", cache) == kernel == kernels.cached("6.12", cache)
+    assert (distribution / "calls").read_text() == "download linux-image-6.12.9-test\n"
+    assert [path.name for path in cache.iterdir()] == ["6.12"]
+
+
+def test_without_a_network_nothing_is_left(distribution: Path) -> None:
+    (distribution / "offline").touch()
+    with pytest.raises(HostError, match="no network"):
+        kernels.fetch("6.12", distribution / "cache")
+    assert list((distribution / "cache").iterdir()) == []
+
+
+def test_an_unknown_kernel_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"6\.12, 6\.1"):
+        kernels.fetch("5.4", tmp_path)
+
+
+def test_the_cache_is_the_user_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert kernels.cache_folder() == Path("/somewhere/fscost/kernels")
