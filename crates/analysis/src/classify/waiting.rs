@@ -12,142 +12,212 @@ pub struct Piece {
     pub offset: u64,
     /// Bytes.
     pub length: u64,
-    /// How many commits have passed since.
-    pub age: u64,
 }
+
+/// How many rows wait at most, on all disks of a file system together: they take less than 200 MiB. That is 4 GiB in requests of 4 KiB between two
+/// commits. A recording may write without ever committing; then those that have waited longest are given up, and stay what they are: without owner.
+pub const MAX_WAITING: usize = 1 << 20;
+/// A piece that was renewed that often is given up as others are. Each commit looks at all that waits.
+const MAX_RENEWALS: u32 = 1024;
 
 #[derive(Debug, Clone, Copy)]
 struct Waiter {
     length: u64,
     /// Commits before it.
-    commit: u64,
+    commit: u32,
+    renewals: u32,
 }
 
-/// The rows that wait on one disk. One place may have been written several times.
+/// Rows that wait, by place. One place may have been written several times.
 #[derive(Debug, Default)]
-pub struct Waiting {
+struct Waiters {
     /// By the power of two that they are not longer than, so that one long row does not make every look-up long; then by offset and row.
     classes: BTreeMap<u32, BTreeMap<(u64, usize), Waiter>>,
-    commits: u64,
+    count: usize,
 }
 
 fn class_of(length: u64) -> u32 {
     length.max(1).ilog2() + 1
 }
 
-impl Waiting {
-    /// Whether nothing waits.
-    pub fn is_empty(&self) -> bool {
-        self.classes.is_empty()
+impl Waiters {
+    fn insert(&mut self, offset: u64, row: usize, waiter: Waiter) {
+        let class = self.classes.entry(class_of(waiter.length)).or_default();
+        self.count += usize::from(class.insert((offset, row), waiter).is_none());
     }
 
-    /// Row `row`, of `length` bytes at `offset`, waits from now on.
-    pub fn insert(&mut self, row: usize, offset: u64, length: u64) {
-        self.wait(row, offset, length, self.commits);
-    }
-
-    fn wait(&mut self, row: usize, offset: u64, length: u64, commit: u64) {
-        let class = self.classes.entry(class_of(length)).or_default();
-        class.insert((offset, row), Waiter { length, commit });
-    }
-
-    fn overlapping(&self, offset: u64, length: u64) -> impl Iterator<Item = Piece> {
-        let end = offset.saturating_add(length);
-        let classes = self.classes.iter();
-        classes.flat_map(move |(&class, waiters)| {
-            let longest = 1u64.checked_shl(class).unwrap_or(u64::MAX);
-            let near = waiters.range((offset.saturating_sub(longest), 0)..(end, 0));
-            near.map(|(&key, waiter)| self.piece(key, waiter))
-                .filter(move |piece| piece.offset.saturating_add(piece.length) > offset)
-        })
-    }
-
-    fn piece(&self, (offset, row): (u64, usize), waiter: &Waiter) -> Piece {
-        Piece {
-            row,
-            offset,
-            length: waiter.length,
-            age: self.commits - waiter.commit,
-        }
-    }
-
-    /// Whether anything waits in the range.
-    pub fn touches(&self, offset: u64, length: u64) -> bool {
-        self.overlapping(offset, length).next().is_some()
-    }
-
-    /// What is in the range and of `which` waits no longer. Rows are cut to the range, and their numbers given; the rest of them goes on waiting
-    /// as rows of its own.
-    pub fn take(
-        &mut self,
-        offset: u64,
-        length: u64,
-        rows: &mut Rows,
-        which: impl Fn(&Piece) -> bool,
-    ) -> Vec<usize> {
-        let end = offset.saturating_add(length);
-        let taken: Vec<_> = self.overlapping(offset, length).filter(which).collect();
-        let mut numbers = Vec::with_capacity(taken.len());
-        for piece in taken {
-            self.remove(&piece);
-            let Some(row) = rows.get_mut(piece.row) else {
-                continue;
-            };
-            let (whole, stop) = (*row, piece.offset.saturating_add(piece.length));
-            let (begin, finish) = (piece.offset.max(offset), stop.min(end));
-            (row.offset, row.length) = (begin, finish - begin);
-            numbers.push(piece.row);
-            for (from, to) in [(piece.offset, begin), (finish, stop)] {
-                if from < to {
-                    let rest = Row {
-                        offset: from,
-                        length: to - from,
-                        ..whole
-                    };
-                    let number = rows.push(rest);
-                    self.wait(number, from, to - from, self.commits - piece.age);
-                }
-            }
-        }
-        numbers
-    }
-
-    fn remove(&mut self, piece: &Piece) {
-        let class = class_of(piece.length);
+    fn remove(&mut self, offset: u64, row: usize, length: u64) {
+        let class = class_of(length);
         if let Some(waiters) = self.classes.get_mut(&class) {
-            waiters.remove(&(piece.offset, piece.row));
+            self.count -= usize::from(waiters.remove(&(offset, row)).is_some());
             if waiters.is_empty() {
                 self.classes.remove(&class);
             }
         }
     }
 
+    fn overlapping(&self, offset: u64, length: u64) -> impl Iterator<Item = (u64, usize, Waiter)> {
+        let end = offset.saturating_add(length);
+        let classes = self.classes.iter();
+        classes.flat_map(move |(&class, waiters)| {
+            let longest = 1u64.checked_shl(class).unwrap_or(u64::MAX);
+            let near = waiters.range((offset.saturating_sub(longest), 0)..(end, 0));
+            near.map(|(&(at, row), &waiter)| (at, row, waiter))
+                .filter(move |(at, _, waiter)| at.saturating_add(waiter.length) > offset)
+        })
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u64, usize, Waiter)> {
+        let waiters = self.classes.values().flatten();
+        waiters.map(|(&(offset, row), &waiter)| (offset, row, waiter))
+    }
+
+    fn retain(&mut self, keep: impl Fn(usize, &Waiter) -> bool) {
+        self.classes.retain(|_, waiters| {
+            waiters.retain(|&(_, row), waiter| keep(row, waiter));
+            !waiters.is_empty()
+        });
+        self.count = self.classes.values().map(BTreeMap::len).sum();
+    }
+
+    /// Take over all of `other`.
+    fn append(&mut self, other: &mut Waiters) {
+        for (class, mut waiters) in std::mem::take(&mut other.classes) {
+            self.classes.entry(class).or_default().append(&mut waiters);
+        }
+        self.count += std::mem::take(&mut other.count);
+    }
+}
+
+/// The rows that wait on one disk.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    /// Since the last commit: apart, so that looking for older ones does not pass a place's many new ones each time.
+    new: Waiters,
+    /// Since before it.
+    old: Waiters,
+    commits: u32,
+}
+
+impl Waiting {
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.new.count + self.old.count
+    }
+
+    /// Row `row`, of `length` bytes at `offset`, waits from now on; where `most` wait, the half that has waited longest is given up before.
+    pub fn insert(&mut self, row: usize, offset: u64, length: u64, most: usize) {
+        if self.len() >= most.max(1) {
+            self.give_up_half();
+        }
+        let waiter = Waiter {
+            length,
+            commit: self.commits,
+            renewals: 0,
+        };
+        self.new.insert(offset, row, waiter);
+    }
+
+    /// Half at a time: one row then costs a constant share of it.
+    fn give_up_half(&mut self) {
+        let waiters = self.old.iter().chain(self.new.iter());
+        let mut ages: Vec<_> = waiters.map(|(_, row, w)| (w.commit, row)).collect();
+        let half = ages.len() / 2;
+        let (_, &mut last, _) = ages.select_nth_unstable(half);
+        for waiters in [&mut self.old, &mut self.new] {
+            waiters.retain(|row, waiter| (waiter.commit, row) > last);
+        }
+    }
+
+    /// Whether anything waits in the range.
+    pub fn touches(&self, offset: u64, length: u64) -> bool {
+        let mut both = [&self.new, &self.old].into_iter();
+        both.any(|waiters| waiters.overlapping(offset, length).next().is_some())
+    }
+
+    /// What is in the range waits no longer. Rows are cut to the range, and their numbers given; the rest of them goes on waiting as rows of its own.
+    pub fn take(&mut self, offset: u64, length: u64, rows: &mut Rows) -> Vec<usize> {
+        let mut numbers = take(&mut self.old, offset, length, rows);
+        numbers.append(&mut take(&mut self.new, offset, length, rows));
+        numbers
+    }
+
+    /// The same, of what has waited since before the last commit.
+    pub fn take_old(&mut self, offset: u64, length: u64, rows: &mut Rows) {
+        take(&mut self.old, offset, length, rows);
+    }
+
     /// If it still waits, a piece waits as if from now on.
     pub fn renew(&mut self, piece: &Piece) {
-        let commit = self.commits;
-        let class = self.classes.get_mut(&class_of(piece.length));
-        if let Some(waiter) = class.and_then(|c| c.get_mut(&(piece.offset, piece.row))) {
-            waiter.commit = commit;
+        for waiters in [&mut self.new, &mut self.old] {
+            let class = waiters.classes.get_mut(&class_of(piece.length));
+            let waiter = class.and_then(|c| c.get_mut(&(piece.offset, piece.row)));
+            // Once a commit, however many extents it lies in.
+            let is_due = |w: &&mut Waiter| w.commit < self.commits && w.renewals < MAX_RENEWALS;
+            if let Some(waiter) = waiter.filter(is_due) {
+                waiter.commit = self.commits;
+                waiter.renewals += 1;
+            }
         }
     }
 
     /// All that wait, by place.
     pub fn pieces(&self) -> Vec<Piece> {
-        let waiters = self.classes.values().flatten();
-        let mut pieces: Vec<_> = waiters.map(|(&key, w)| self.piece(key, w)).collect();
+        let waiters = self.old.iter().chain(self.new.iter());
+        let pieces = waiters.map(|(offset, row, waiter)| Piece {
+            row,
+            offset,
+            length: waiter.length,
+        });
+        let mut pieces: Vec<_> = pieces.collect();
         pieces.sort_unstable_by_key(|piece| (piece.offset, piece.row));
         pieces
     }
 
-    /// A commit has taken effect: what has waited for `patience` of them is given up.
-    pub fn commit(&mut self, patience: u64) {
-        self.commits += 1;
+    /// A commit has taken effect: what has waited for `patience` of them is given up, so no row is looked at by more commits than that.
+    pub fn commit(&mut self, patience: u32) {
+        self.commits = self.commits.saturating_add(1);
         let commits = self.commits;
-        self.classes.retain(|_, waiters| {
-            waiters.retain(|_, waiter| commits - waiter.commit < patience);
-            !waiters.is_empty()
-        });
+        self.old.append(&mut self.new);
+        self.old
+            .retain(|_, waiter| commits - waiter.commit < patience);
     }
+}
+
+fn take(waiters: &mut Waiters, offset: u64, length: u64, rows: &mut Rows) -> Vec<usize> {
+    if waiters.count == 0 {
+        return Vec::new();
+    }
+    let end = offset.saturating_add(length);
+    let taken: Vec<_> = waiters.overlapping(offset, length).collect();
+    let mut numbers = Vec::with_capacity(taken.len());
+    for (at, number, waiter) in taken {
+        waiters.remove(at, number, waiter.length);
+        let Some(row) = rows.get_mut(number) else {
+            continue;
+        };
+        let (whole, stop) = (*row, at.saturating_add(waiter.length));
+        let (begin, finish) = (at.max(offset), stop.min(end));
+        (row.offset, row.length) = (begin, finish - begin);
+        numbers.push(number);
+        for (from, to) in [(at, begin), (finish, stop)] {
+            if from < to {
+                let length = to - from;
+                let rest = Row {
+                    offset: from,
+                    length,
+                    ..whole
+                };
+                waiters.insert(from, rows.push(rest), Waiter { length, ..waiter });
+            }
+        }
+    }
+    numbers
 }
 
 #[cfg(test)]
@@ -172,11 +242,11 @@ mod tests {
             transaction: None,
             copy: 0,
         });
-        waiting.insert(row, offset, length);
+        waiting.insert(row, offset, length, MAX_WAITING);
     }
 
     fn claim(waiting: &mut Waiting, rows: &mut Rows, offset: u64, length: u64, inode: u64) {
-        for number in waiting.take(offset, length, rows, |_| true) {
+        for number in waiting.take(offset, length, rows) {
             rows.get_mut(number).unwrap().inode = inode;
         }
     }
@@ -212,12 +282,66 @@ mod tests {
         waiting.commit(2);
         claim(&mut waiting, &mut rows, 40, 20, 7);
         assert!(waiting.touches(0, 40) && !waiting.touches(40, 20) && waiting.touches(60, 1));
-        assert!(waiting.pieces().iter().all(|piece| piece.age == 1));
         let first = waiting.pieces()[0];
         waiting.renew(&first);
         waiting.commit(2);
         assert_eq!(waiting.pieces(), [first]);
         waiting.commit(2);
+        assert!(waiting.is_empty());
+    }
+
+    #[test]
+    fn beyond_the_bound_those_that_have_waited_longest_are_given_up() {
+        let (mut waiting, mut rows) = (Waiting::default(), Rows::default());
+        for number in 0..100 {
+            // Later rows at smaller offsets: age is not the order of places.
+            push(&mut waiting, &mut rows, 4096 * (1000 - number), 4096);
+            let row = number as usize;
+            waiting.insert(row, 4096 * (1000 - number), 4096, 16);
+            assert!(waiting.len() <= 17, "{}", waiting.len());
+            if number == 50 {
+                waiting.commit(9);
+            }
+            if number % 7 == 0 {
+                waiting.renew(&waiting.pieces()[0]);
+            }
+        }
+        let mut left: Vec<_> = waiting.pieces().iter().map(|piece| piece.row).collect();
+        left.sort_unstable();
+        let expected: Vec<_> = (100 - left.len()..100).collect();
+        assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn a_million_rows_of_one_place_wait_and_end() {
+        let (mut waiting, mut rows) = (Waiting::default(), Rows::default());
+        for number in 0..MAX_WAITING + 10 {
+            waiting.take_old(8192, 4096, &mut rows);
+            waiting.insert(number, 8192, 4096, MAX_WAITING);
+        }
+        assert!(waiting.len() <= MAX_WAITING && waiting.touches(0, 8193));
+        for _ in 0..3 {
+            assert!(!waiting.is_empty());
+            waiting.commit(3);
+        }
+        assert!(waiting.is_empty() && waiting.len() == 0);
+    }
+
+    #[test]
+    fn what_is_renewed_without_end_is_given_up() {
+        let (mut waiting, mut rows) = (Waiting::default(), Rows::default());
+        push(&mut waiting, &mut rows, 0, 4096);
+        let piece = waiting.pieces()[0];
+        for _ in 0..MAX_RENEWALS {
+            waiting.renew(&piece);
+            waiting.renew(&piece);
+            waiting.commit(2);
+        }
+        assert!(!waiting.is_empty());
+        for _ in 0..2 {
+            waiting.renew(&piece);
+            waiting.commit(2);
+        }
         assert!(waiting.is_empty());
     }
 

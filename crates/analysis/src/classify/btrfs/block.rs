@@ -1,7 +1,7 @@
 //! One tree block: `struct btrfs_header`, then items (leaf) or pointers (node); include/uapi/linux/btrfs_tree.h.
 
 use super::bytes::{u8_at, u32_at, u64_at};
-use super::key::{KEY_BYTES, Key};
+use super::key::{KEY_BYTES, KEY_KIND, Key};
 use std::rc::Rc;
 
 const HEADER_BYTES: usize = 101;
@@ -118,6 +118,17 @@ impl Block {
     /// All items of a leaf that can be read.
     pub fn items(&self) -> impl Iterator<Item = (Key, &[u8])> {
         (0..self.len()).filter_map(|number| self.item(number))
+    }
+
+    /// All items of one kind: of the others nothing but their kind is looked at.
+    pub fn items_of(&self, kind: u8) -> impl Iterator<Item = (Key, &[u8])> {
+        let is_of = move |&number: &usize| {
+            let entry = self.entry(number);
+            entry.and_then(|entry| u8_at(entry, KEY_KIND)) == Some(kind)
+        };
+        (0..self.len())
+            .filter(is_of)
+            .filter_map(|number| self.item(number))
     }
 
     /// All blocks that a node points to.

@@ -11,7 +11,7 @@ use crate::classify::{Cause, Causes, Disks, PathId, Row, Rows, Structure};
 use fscost_recording::Result;
 
 /// Data is not always owned at its first commit: an ordered extent may end in the next transaction.
-const COMMITS_TO_WAIT: u64 = 4;
+const COMMITS_TO_WAIT: u32 = 4;
 /// `BTRFS_MAX_EXTENT_SIZE` is 128 MiB; preallocated extents may be twice as long.
 const MAX_EXTENT_BYTES: u64 = 256 << 20;
 
@@ -64,11 +64,12 @@ impl Follower {
         }
         // What balance moves, and what is written in place, has the item's old generation.
         let committed = step.new.or(step.old).map_or(0, |s| s.generation);
-        let since = committed.saturating_sub(COMMITS_TO_WAIT);
-        for (key, item) in leaf
-            .items()
-            .filter(|(key, _)| key.kind == kind::EXTENT_DATA)
-        {
+        let since = committed.saturating_sub(COMMITS_TO_WAIT.into());
+        let mut spots = Vec::new();
+        for (key, item) in leaf.items_of(kind::EXTENT_DATA) {
+            if self.pending.is_empty() {
+                break;
+            }
             let Some(extent) = FileExtent::parse(item) else {
                 continue;
             };
@@ -76,18 +77,19 @@ impl Follower {
             let mut at = 0;
             let bytes = extent.disk_bytes.min(MAX_EXTENT_BYTES);
             while at < bytes {
-                let (volume, pending) = (&self.volume, &self.pending);
                 let logical = extent.disk_bytenr.saturating_add(at);
-                let Some(run) = volume.chunks.copies(logical).map(|spot| spot.run).min() else {
+                spots.clear();
+                spots.extend(self.volume.chunks.copies(logical));
+                let Some(run) = spots.iter().map(|spot| spot.run).min() else {
                     break;
                 };
                 let run = run.clamp(1, bytes - at);
-                let spots = volume.chunks.copies(logical);
-                let spots = spots.filter_map(|spot| Some((volume.disk(spot.devid)?, spot)));
-                let spots: Vec<_> = spots
-                    .filter(|(disk, spot)| pending.touches(*disk, spot.offset, run))
-                    .collect();
-                for (disk, spot) in spots {
+                for spot in &spots {
+                    let disk = self.volume.disk(spot.devid);
+                    let Some(disk) = disk.filter(|&d| self.pending.touches(d, spot.offset, run))
+                    else {
+                        continue;
+                    };
                     if path.is_none() {
                         let names = self.names(step, owner, disks)?;
                         path = Some(self.paths.path(

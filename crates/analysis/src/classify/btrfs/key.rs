@@ -5,6 +5,8 @@ use crate::classify::Structure;
 
 /// Bytes of a key on disk.
 pub const KEY_BYTES: usize = 17;
+/// Where its kind stands in it.
+pub const KEY_KIND: usize = 8;
 
 /// What items of a tree are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,7 +31,7 @@ impl Key {
     pub fn parse(bytes: &[u8]) -> Option<Key> {
         Some(Key::new(
             u64_at(bytes, 0)?,
-            u8_at(bytes, 8)?,
+            u8_at(bytes, KEY_KIND)?,
             u64_at(bytes, 9)?,
         ))
     }

@@ -1,6 +1,6 @@
 //! Data that was written and whose owner is not known yet: data reaches the disk before the tree that points to it.
 
-use crate::classify::waiting::{Piece, Waiting};
+use crate::classify::waiting::{MAX_WAITING, Piece, Waiting};
 use crate::classify::{Row, Rows};
 use std::collections::BTreeMap;
 
@@ -13,9 +13,10 @@ pub struct Pending {
 impl Pending {
     /// Push `row`, which waits for an owner. What has waited in its place since before the last commit will never be owned.
     pub fn push(&mut self, row: Row, rows: &mut Rows) {
+        let most = MAX_WAITING / self.disks.len().max(1);
         let waiting = self.disks.entry(row.disk).or_default();
-        waiting.take(row.offset, row.length, rows, |piece| piece.age > 0);
-        waiting.insert(rows.push(row), row.offset, row.length);
+        waiting.take_old(row.offset, row.length, rows);
+        waiting.insert(rows.push(row), row.offset, row.length, most);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -40,7 +41,7 @@ impl Pending {
         let Some(waiting) = self.disks.get_mut(&disk) else {
             return;
         };
-        for number in waiting.take(offset, length, rows, |_| true) {
+        for number in waiting.take(offset, length, rows) {
             if let Some(row) = rows.get_mut(number) {
                 complete(row);
             }
@@ -63,7 +64,7 @@ impl Pending {
     }
 
     /// A commit has passed: what has waited for `commits` is given up.
-    pub fn grow_old(&mut self, commits: u64) {
+    pub fn grow_old(&mut self, commits: u32) {
         self.disks
             .values_mut()
             .for_each(|waiting| waiting.commit(commits));

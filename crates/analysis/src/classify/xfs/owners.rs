@@ -4,7 +4,7 @@
 //! next checkpoint. So a data row of unknown owner waits for the checkpoints that follow, and is *claimed* by the inode that
 //! turns out to have its blocks.
 
-use crate::classify::waiting::Waiting;
+use crate::classify::waiting::{MAX_WAITING, Waiting};
 use crate::classify::{Rows, Structure};
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ impl Runs {
 }
 
 /// Checkpoints that a row waits for: one may have begun before the blocks were allocated, and end after the data was written.
-const PATIENCE: u64 = 3;
+const PATIENCE: u32 = 3;
 
 /// Owners of blocks (numbered from the disk's begin), and rows that wait.
 #[derive(Debug, Default)]
@@ -115,7 +115,7 @@ impl Owners {
 
     /// A data row without owner was pushed.
     pub fn wait(&mut self, row: usize, offset: u64, length: u64) {
-        self.waiting.insert(row, offset, length);
+        self.waiting.insert(row, offset, length, MAX_WAITING);
     }
 
     /// mkfs has ended: what has no owner by now has none.
@@ -125,12 +125,12 @@ impl Owners {
 
     /// What is written here now is not what waited here.
     pub fn forget(&mut self, offset: u64, length: u64, rows: &mut Rows) {
-        self.waiting.take(offset, length, rows, |_| true);
+        self.waiting.take(offset, length, rows);
     }
 
     /// The rows that wait in this range belong to `owner`: they are cut to it. Gives their numbers.
     pub fn claim(&mut self, offset: u64, length: u64, owner: Owner, rows: &mut Rows) -> Vec<usize> {
-        let numbers = self.waiting.take(offset, length, rows, |_| true);
+        let numbers = self.waiting.take(offset, length, rows);
         for &number in &numbers {
             if let Some(row) = rows.get_mut(number) {
                 row.structure = owner.structure;
