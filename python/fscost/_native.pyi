@@ -4,11 +4,23 @@ import os
 from collections.abc import Iterator
 from typing import Any, Self, final
 
-__all__ = ["Batches", "Explanation", "Recording", "RecordingError", "Requests", "__version__", "causes", "import_dm_log_writes", "structures"]
+__all__ = [
+    "Batches",
+    "Explanation",
+    "PanicException",
+    "Recording",
+    "RecordingError",
+    "Requests",
+    "__version__",
+    "causes",
+    "import_dm_log_writes",
+    "structures",
+]
 
 __version__: str
 
 class RecordingError(Exception): ...
+class PanicException(BaseException): ...
 
 @final
 class Recording:

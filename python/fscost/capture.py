@@ -6,6 +6,7 @@ Thin over the native module, which reads the format (docs/recording-format.md).
 import contextlib
 import os
 import secrets
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fscost.errors import HostError, InputError
+from fscost.errors import DefectError, HostError, InputError
 
 COMPRESSION = "zstd"
 REMEDY = "`fscost recording verify` says how much of it is readable"
@@ -269,12 +270,19 @@ def _open(recording: Path) -> Any:
 
 @contextlib.contextmanager
 def errors(recording: Path) -> Iterator[None]:
-    """The native module's own error becomes one that a person sees, naming the file."""
-    recording_error = _native().RecordingError
+    """The native module's own error becomes one that a person sees, naming the file; so does its panic, which no `except Exception` would catch."""
+    native = _native()
     try:
         yield
-    except recording_error as error:
+    except native.RecordingError as error:
         text = str(error)
         raise InputError(text if str(recording) in text else f"{recording}: {text}", REMEDY) from None
+    except native.PanicException as error:
+        raise DefectError(f"{recording}: a defect of fscost ({error})", how_to_report(recording)) from None
     except OSError as error:
         raise InputError(str(error), "check the path, its permissions and the space left") from None
+
+
+def how_to_report(recording: Path) -> str:
+    """What a person can do about a defect."""
+    return f"please report it, with the recording; `fscost recording strip {shlex.quote(str(recording))} to-send.fscost` takes the contents of files out"

@@ -16,5 +16,9 @@ class InputError(FscostError):
     """A profile, workload, option or file that cannot be used as given."""
 
 
+class DefectError(FscostError):
+    """A failure of fscost's own code, which nobody but its authors can mend."""
+
+
 class HostError(FscostError):
     """Something the host lacks: privilege, FUSE, loop devices, space, memory."""

@@ -88,5 +88,13 @@ def test_small_files_are_not_blamed_for_what_fsync_cost() -> None:
     assert not [line for line in said([*files(100, 1), *commits]) if "files of" in line]
 
 
+def test_what_xfs_logs_again_is_no_whole_block() -> None:
+    item = {"cause": "names", "length": BLOCK}
+    rows = [row("log", "inode_chunk", home_offset=512, transaction=number, **item) for number in (1, 2)]
+    found = said([*files(1, 18), *rows], family="xfs")
+    assert "5 % of the bytes were metadata in the log, of blocks and inodes that an earlier checkpoint had logged already" in found
+    assert not [line for line in found if "journal copies" in line]
+
+
 def test_one_directory_alone_is_no_finding() -> None:
     assert not [line for line in said(files(3, 1)) if "directory" in line]

@@ -6,6 +6,7 @@ from fscost import analyze
 from fscost.analyze import Journal
 from fscost.analyze.commits import Why
 from fscost.analyze.explain import Mark
+from fscost.cli.output import explained
 
 from .made import BLOCK, S, commit, explanation, row
 
@@ -82,6 +83,20 @@ def test_a_log_of_xfs_has_checkpoints_and_its_own_headers(batches: int) -> None:
     assert [(each.number, each.blocks, each.bytes) for each in journal.transactions] == [(100, 3, 312 + 600 + 512), (200, 1, 200)]
     assert (journal.again, journal.most_again) == (1, 2)
     assert journal.checkpoint_bytes == BLOCK
+
+
+@pytest.mark.parametrize(
+    ("home", "line"),
+    [
+        ("inode_chunk", "logged before  66.7 % of 3 of a block or inode in a checkpoint; one inode 3 times"),
+        ("agf", "logged before  66.7 % of 3 of a block or inode in a checkpoint; one block (agf) 3 times"),
+    ],
+)
+def test_what_is_printed_of_what_was_logged_before(home: str, line: str) -> None:
+    rows = [row("log", home, home_offset=512, transaction=number, cause="names", length=200) for number in (1, 2, 3)]
+    whole = explanation(rows, family="xfs", marks=MARKS)
+    printed = list(explained.lines(analyze.report(whole, ["work"], analyze.By.STRUCTURE, 5), "a title", None))
+    assert line in printed
 
 
 @pytest.mark.parametrize("batches", [1, 2, 100])

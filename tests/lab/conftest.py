@@ -46,13 +46,18 @@ class RecordingError(Exception):
     """The fake of the native module's error."""
 
 
+class PanicException(BaseException):
+    """The fake of what pyo3 makes of a panic; like it, no `Exception`."""
+
+
 @dataclass
 class FakeNative:
-    """Recordings that exist only as numbers; `error` is what reading one raises."""
+    """Recordings that exist only as numbers; `error` is what reading one raises, `panic` what explaining one does."""
 
     intervals: list[dict[str, Any]] = field(default_factory=list)
     error: str = ""
     pack_error: str = ""
+    panic: str = ""
 
     def module(self) -> SimpleNamespace:
         fake = self
@@ -68,6 +73,12 @@ class FakeNative:
             def intervals(self) -> list[dict[str, Any]]:
                 return fake.intervals
 
+            def marks(self) -> list[tuple[int, str, str | None]]:
+                return []
+
+            def explain(self) -> Any:
+                raise PanicException(fake.panic)
+
             def pack(self, path: str, level: int) -> int:
                 if fake.pack_error:
                     raise RecordingError(fake.pack_error)
@@ -81,7 +92,7 @@ class FakeNative:
                     "fua": b"\0\1",
                 }
 
-        return SimpleNamespace(Recording=Recording, RecordingError=RecordingError)
+        return SimpleNamespace(Recording=Recording, RecordingError=RecordingError, PanicException=PanicException)
 
 
 def interval_event(name: str, measured: bool, disks: tuple[str, ...] = ("main",), **changes: Any) -> dict[str, Any]:

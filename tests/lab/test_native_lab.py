@@ -10,6 +10,8 @@ import pytest
 
 from fscost.errors import HostError, InputError
 from fscost.lab.base import LabOptions
+from fscost.results import written
+from fscost.run import explained
 
 
 def value(result: Any, phase: str, metric: str, disk: str = "") -> float:
@@ -85,6 +87,20 @@ def test_a_recording_that_cannot_be_packed_stays_as_it_is(stage: Any) -> None:
     assert result.status == "done"
     assert "no room" in result.facts["recording_not_packed"]
     assert [path.name for path in stage.options.cell_dir.glob("recording*")] == ["recording.fscost"]
+
+
+def test_a_classifier_that_panics_costs_no_cell_and_keeps_the_recording(stage: Any) -> None:
+    stage.say(stage.good_events())
+    stage.record()
+    stage.native.panic = "index out of bounds"
+    stage.options = dataclasses.replace(stage.options, keep_recording=False, look=explained.add_to)
+    result = stage.run()
+    assert (result.status, result.recording) == ("done", stage.recording)
+    assert stage.recording.exists()
+    because = result.facts["not_explained"]
+    assert "a defect of fscost (index out of bounds); its recording is kept" in because
+    assert f"`fscost recording strip {stage.recording} to-send.fscost`" in because
+    assert not {sample.metric for sample in result.samples} & written.MEANINGS.keys()
 
 
 @pytest.mark.parametrize("stage", [("main", "journal")], indirect=True)

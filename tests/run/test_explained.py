@@ -12,7 +12,7 @@ import pytest
 
 from fscost import analyze, capture
 from fscost.capture import RecordedInterval
-from fscost.errors import InputError
+from fscost.errors import DefectError, InputError
 from fscost.lab.base import CellResult, Sample
 from fscost.lab.fake import FakeLab
 from fscost.matrix import Cell
@@ -168,6 +168,17 @@ def test_a_classifier_that_gives_up_costs_no_cell(monkeypatch: pytest.MonkeyPatc
     explained.add_to(result, Path("nowhere"))
     assert (result.status, values(result, "work")) == ("done", {})
     assert result.facts["not_explained"] == "a tree of btrfs that is none"
+
+
+def test_what_a_panic_of_the_native_module_becomes(tmp_path: Path) -> None:
+    """The real class: pyo3's, which is no `Exception`."""
+    native = pytest.importorskip("fscost._native")
+    recording = tmp_path / "a b.fscost"
+    with pytest.raises(DefectError) as caught, capture.errors(recording):
+        raise native.PanicException("attempt to subtract with overflow")
+    assert not issubclass(native.PanicException, Exception)
+    assert caught.value.what == f"{recording}: a defect of fscost (attempt to subtract with overflow)"
+    assert f"fscost recording strip '{recording}' to-send.fscost" in str(caught.value)
 
 
 def test_a_corrupted_explanation_fails_its_cells_and_no_other(spec: Make, go: Go) -> None:

@@ -28,10 +28,12 @@ mod _native {
     use super::names::{causes, structures};
     #[pymodule_export]
     use super::{Batches, Explanation, Recording, RecordingError, Requests, import_dm_log_writes};
-    use pyo3::prelude::*;
+    use pyo3::{panic::PanicException, prelude::*};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // What a panic becomes; it derives from BaseException, so nothing catches it that does not know its name.
+        module.add("PanicException", module.py().get_type::<PanicException>())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -81,7 +81,11 @@ def _journal(journal: Journal, total: int) -> Iterator[str]:
         what = "the journal's copies of blocks" if journal.family == EXT else "metadata in the log"
         yield f"{share(journal.copy_bytes, total)} of the bytes were {what}"
     if journal.again_bytes is not None and journal.again_bytes >= WORTH_SAYING * total:
-        yield f"{share(journal.again_bytes, total)} of the bytes were journal copies of blocks that an earlier transaction had copied already"
+        if journal.family == EXT:
+            again = "journal copies of blocks that an earlier transaction had copied already"
+        else:
+            again = "metadata in the log, of blocks and inodes that an earlier checkpoint had logged already"
+        yield f"{share(journal.again_bytes, total)} of the bytes were {again}"
     if journal.forced_atime_bytes >= WORTH_SAYING * total:
         forced = journal.reasons.count(Why.FORCED)
         yield (

@@ -32,6 +32,8 @@ class CellResult:
     """What the kernel really did: mountinfo, features, queue, device model, commands; JSON-able."""
     recording: Path | None = None
     output: Path | None = None
+    keep_recording: bool = False
+    """Whether somebody will want to look at the recording, whatever the options say."""
     kind: str = ""
     """Of a failed cell: the `kind` of the agent's `failed` event (docs/cell-protocol.md); `mkfs` and `mount` are not tried again."""
 

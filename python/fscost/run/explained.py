@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fscost import analyze, capture
-from fscost.errors import FscostError
+from fscost.errors import DefectError, FscostError
 from fscost.lab.base import CellResult, Sample
 from fscost.results import written
 
@@ -19,6 +19,10 @@ def add_to(result: CellResult, recording: Path) -> None:
     """Explain a finished cell's recording; a cell whose bytes are not all accounted for fails, one that cannot be explained says so."""
     try:
         found = sums(recording)
+    except DefectError as error:
+        result.keep_recording = True
+        result.facts[NOT_EXPLAINED] = f"{error.what}; its recording is kept: {capture.how_to_report(recording)}"
+        return
     except FscostError as error:
         result.facts[NOT_EXPLAINED] = error.what
         return

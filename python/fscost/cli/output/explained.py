@@ -105,10 +105,14 @@ def _journal(journal: Journal, total: int) -> Iterator[tuple[str, str]]:
         if why := _why(journal):
             yield "asked for", why
     if journal.again is not None and journal.copies:
-        text = f"{percent(journal.again, journal.copies)} of {_counted(journal.copies, 'copy', 'copies')}"
+        is_ext = journal.family == "ext"
+        # xfs logs the parts of a block that changed, and each inode of a chunk by itself.
+        copies = _counted(journal.copies, "copy", "copies") if is_ext else f"{journal.copies:,} of a block or inode in a checkpoint"
+        text = f"{percent(journal.again, journal.copies)} of {copies}"
         if journal.most_again and journal.most_again > 1:
-            text += f"; one block ({journal.most_again_structure}) {journal.most_again:,} times"
-        yield "copied before", text
+            one = "inode" if journal.most_again_structure == "inode_chunk" else f"block ({journal.most_again_structure})"
+            text += f"; one {one} {journal.most_again:,} times"
+        yield "copied before" if is_ext else "logged before", text
     if journal.atime_copy_bytes:
         yield "access times", f"{percent(journal.atime_copy_bytes, journal.copy_bytes)} of the copies hold nothing else"
     if journal.checkpoint_bytes:

@@ -75,7 +75,7 @@ class NativeLab:
             if result.status == "done" and self._device is None and options.look is not None:
                 # Before packing: what is not compressed is read faster.
                 options.look(result, paths.recording)
-            keep = result.kind in _KEEP_RECORDING
+            keep = result.keep_recording or result.kind in _KEEP_RECORDING
             if options.keep_recording and result.status == "done":
                 keep = True
                 if self._device is None:
