@@ -66,12 +66,13 @@ def make_recordings(folder: Path, workloads: Sequence[str]) -> None:
 
 
 def measure(program: Path, recording: Path, runs: int) -> dict[str, Any]:
-    """The run with the least CPU time."""
+    """The run with the least CPU time, and how much more the slowest took."""
     found = []
     for _ in range(runs):
         done = subprocess.run([program / "classify", recording], check=True, capture_output=True, text=True)
         found.append(json.loads(done.stdout))
-    return dict(min(found, key=lambda line: float(line["classifier_cpu_s"])))
+    times = [float(line["classifier_cpu_s"]) for line in found]
+    return dict(found[times.index(min(times))]) | {"runs": runs, "spread": max(times) / min(times) - 1}
 
 
 def write_trace(recording: Path, trace: Path) -> None:
@@ -127,7 +128,7 @@ def report(name: str, found: dict[str, Any]) -> dict[str, Any]:
         f"{found['family']:6} {name:18} {found['requests']:9} {found['content_bytes'] / 1e9:7.2f} {request_bytes / 1024:7.1f}   {rates['bytes'] / 1e9:6.2f} {rates['requests'] / 1e3:8.0f}"
         f"   {found['content_bytes'] / found['whole_cpu_s'] / 1e9:6.2f} {found['requests'] / found['whole_cpu_s'] / 1e3:8.0f}"
         f"   {found['rows'] / 1e6:6.2f} {found['peak_bytes'] / (1 << 20):6.0f}   {'-' if nearest is None else f'{nearest:.2f}':>8} {found['whole_cpu_s']:7.2f}"
-        f"   {held_to:8} {'OVER: ' + ', '.join(over) if over else 'met'}",
+        f"   {found['runs']:2} {'+' + format(found['spread'], '.0%'):>6}   {held_to:8} {'OVER: ' + ', '.join(over) if over else 'met'}",
         flush=True,
     )
     return {"name": name, **found, "held_to": held_to, "over_budget": over}
@@ -149,7 +150,7 @@ def main() -> None:
         print("NOT COMPARED: blkparse is missing (apt-get install blktrace)")
     print(f"{'':54}   classifier        whole             {'rows':>6} {'peak':>6}   CPU s:")
     print(
-        f"{'family':6} {'workload':18} {'requests':>9} {'GB':>7} {'KiB/req':>7}   {'GB/s':>6} {'kreq/s':>8}   {'GB/s':>6} {'kreq/s':>8}   {'M':>6} {'MiB':>6}   {'blkparse':>8} {'explain':>7}   held to"
+        f"{'family':6} {'workload':18} {'requests':>9} {'GB':>7} {'KiB/req':>7}   {'GB/s':>6} {'kreq/s':>8}   {'GB/s':>6} {'kreq/s':>8}   {'M':>6} {'MiB':>6}   {'blkparse':>8} {'explain':>7}    n spread   held to"
     )
     lines = []
     with tempfile.TemporaryDirectory(prefix="fscost-bench-") as name:

@@ -324,7 +324,7 @@ mod tests {
             assert!(!waiting.is_empty());
             waiting.commit(3);
         }
-        assert!(waiting.is_empty() && waiting.len() == 0);
+        assert!(waiting.is_empty());
     }
 
     #[test]
