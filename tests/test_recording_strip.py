@@ -49,6 +49,21 @@ def test_each_time_with_another_key(tmp_path: Path) -> None:
     assert (tmp_path / "one").read_bytes() != (tmp_path / "other").read_bytes()
 
 
+def test_what_was_cut_is_said_and_what_is_damaged_becomes_nothing(tmp_path: Path) -> None:
+    source, cut, damaged, out = CORPUS / "ext4.fscost", tmp_path / "cut", tmp_path / "damaged", tmp_path / "out"
+    content = source.read_bytes()
+    cut.write_bytes(content[:-64])
+    assert told("recording", "strip", cut, out).endswith("(names replaced)\n  it ends early, as the original does\n")
+    out.unlink()
+    middle = len(content) // 2
+    damaged.write_bytes(content[:middle] + bytes(byte ^ 1 for byte in content[middle : middle + 64]) + content[middle + 64 :])
+    result = fscost("recording", "strip", damaged, out)
+    assert (result.returncode, out.exists()) == (2, False)
+    assert "checksum" in result.stderr
+    elsewhere = fscost("recording", "strip", source, tmp_path / "none" / "out")
+    assert (elsewhere.returncode, elsewhere.stderr.splitlines()[0]) == (2, f"fscost: there is no folder {tmp_path / 'none'}")
+
+
 def test_what_exists_stays(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.write_text("mine")

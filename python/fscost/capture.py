@@ -151,6 +151,8 @@ def new_file(path: Path) -> Iterator[None]:
     """A file that is made whole or not at all, and never over another."""
     if os.path.lexists(path):
         raise InputError(f"{path} exists", "name a file that does not")
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {path.parent}", f"make it, or name another place than {path}")
     try:
         yield
     except BaseException:

@@ -129,7 +129,10 @@ def strip(
 ) -> None:
     """Take the contents of files out, so that it can be shared: docs/sharing.md says what is left."""
     size = capture.strip(recording, out, names)
-    print(f"{out}: {human_bytes(size)}, without the contents of files ({capture.info(out)['stripped']})")
+    facts = capture.info(out)
+    print(f"{out}: {human_bytes(size)}, without the contents of files ({facts['stripped']})")
+    if facts["end"] != "finished":
+        print("  it ends early, as the original does")
 
 
 @app.command("import")

@@ -48,8 +48,8 @@ pub fn strip(recording: &Recording, out: &Path, names: Names, key: &[u8; 32]) ->
         secret.keep_hash(hash);
     }
     let mut families = btrfs::detect(recording)?;
+    families.extend(ext::detect(recording)?);
     for disk in 0..recording.header().disks.len() as u16 {
-        families.extend(ext::detect(recording, disk)?);
         families.extend(xfs::detect(recording, disk)?);
     }
     read_ahead(recording, &mut families, &mut secret)?;

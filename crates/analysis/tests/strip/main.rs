@@ -12,14 +12,23 @@ use std::path::{Path, PathBuf};
 
 const KEY: [u8; 32] = [42; 32];
 
+/// Recordings of ext; those of xfs and btrfs are the fuzzer's seeds.
+fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ext")
+}
+
 fn corpus() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
-    let families = std::fs::read_dir(folder).unwrap();
-    let files = families.flat_map(|family| std::fs::read_dir(family.unwrap().path()).unwrap());
-    let mut found: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    let families = [data(), seeds.join("xfs"), seeds.join("btrfs")];
+    let files = families.map(|family| std::fs::read_dir(family).unwrap());
+    let mut found: Vec<_> = files
+        .into_iter()
+        .flatten()
+        .map(|file| file.unwrap().path())
+        .collect();
     found.retain(|path| path.extension().is_some_and(|e| e == "fscost"));
     found.sort();
-    assert!(found.len() >= 6, "{found:?}");
+    assert!(found.len() >= 14, "{found:?}");
     found
 }
 
@@ -74,7 +83,9 @@ fn requests_marks_and_zeros_stay_and_the_header_says_so() {
             assert_eq!(place(old), place(new));
             let is_zero = |sector: &[u8]| sector.iter().all(|&byte| byte == 0);
             for (old, new) in old_content.chunks(512).zip(new_content.chunks(512)) {
-                assert_eq!(is_zero(old), is_zero(new));
+                assert!(is_zero(old) || !is_zero(new));
+                // Free space of large tree blocks becomes one digest, if not all of it is zero.
+                assert!(!is_zero(old) || is_zero(new) || !path.starts_with(data()));
             }
         }
         std::fs::remove_file(stripped.path()).unwrap();
@@ -99,7 +110,8 @@ fn no_name_of_the_original_is_left() {
     };
     for path in corpus() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(!found(&Recording::open(&path).unwrap()).contains(&0));
+        let before = found(&Recording::open(&path).unwrap());
+        assert!(before[0] > 0 && (before[1] > 0 || !path.starts_with(data())));
         let stripped = stripped(&path, folder.path(), Names::Replace);
         assert_eq!(found(&stripped), [0; 2], "{}", path.display());
     }

@@ -13,12 +13,40 @@ use fscost_recording::{Recording, Result};
 const SUPERBLOCK_AT: u64 = 1024;
 const SUPERBLOCK_BYTES: usize = 1024;
 const EXTENT_MAGIC: u16 = 0xF30A;
+const INCOMPAT_JOURNAL_DEVICE: u32 = 8;
 
-/// The file system on `disk`, if it is one of these: an external journal is one, too.
-pub fn detect(recording: &Recording, disk: u16) -> Result<Option<Box<dyn Family>>> {
-    let mut bytes = [0; SUPERBLOCK_BYTES];
-    formatted(recording, disk, SUPERBLOCK_AT, &mut bytes)?;
-    Ok(Shape::parse(&bytes).map(|shape| Box::new(Ext { disk, shape }) as Box<dyn Family>))
+/// The file systems of a recording's disks. What is copied to a journal on a disk of its own is read as it is where it comes from.
+pub fn detect(recording: &Recording) -> Result<Vec<Box<dyn Family>>> {
+    let (mut found, mut journals): (Vec<Ext>, Vec<(u16, [u8; 16])>) = (Vec::new(), Vec::new());
+    for disk in 0..recording.header().disks.len() as u16 {
+        let mut bytes = [0; SUPERBLOCK_BYTES];
+        formatted(recording, disk, SUPERBLOCK_AT, &mut bytes)?;
+        let Some(shape) = Shape::parse(&bytes) else {
+            continue;
+        };
+        let is_journal = le32(&bytes, 0x60) & INCOMPAT_JOURNAL_DEVICE != 0;
+        if is_journal {
+            journals.push((disk, uuid(&bytes, 0x68)));
+        }
+        found.push(Ext {
+            disks: vec![disk],
+            journal: (!is_journal).then(|| uuid(&bytes, 0xD0)),
+            shape,
+        });
+    }
+    for (disk, uuid) in journals {
+        if let Some(user) = found.iter_mut().find(|ext| ext.journal == Some(uuid)) {
+            user.disks.push(disk);
+            found.retain(|ext| ext.disks[0] != disk);
+        }
+    }
+    Ok(found.into_iter().map(|ext| Box::new(ext) as _).collect())
+}
+
+fn uuid(superblock: &[u8; SUPERBLOCK_BYTES], at: usize) -> [u8; 16] {
+    let mut uuid = [0; 16];
+    uuid.copy_from_slice(&superblock[at..at + 16]);
+    uuid
 }
 
 /// What of a superblock decides how metadata is read.
@@ -52,13 +80,15 @@ impl Shape {
 }
 
 struct Ext {
-    disk: u16,
+    disks: Vec<u16>,
+    /// The UUID of its journal's disk; none where this is such a disk.
+    journal: Option<[u8; 16]>,
     shape: Shape,
 }
 
 impl Family for Ext {
     fn owns(&self, disk: u16) -> bool {
-        disk == self.disk
+        self.disks.contains(&disk)
     }
 
     fn strip(&mut self, part: &Part, bytes: &mut [u8], secret: &mut Secret) {

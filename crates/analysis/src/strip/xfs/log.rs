@@ -1,8 +1,8 @@
 //! The log: records become regions of items; what is private in these goes back to where it was written.
 
+use super::be32;
 use super::item::{self, Contents};
 use super::record::{MAGIC, Record, Records, SECTOR};
-use super::{be32, block};
 use crate::classify::xfs::Geometry;
 use crate::strip::bytes::{le16, le32};
 use crate::strip::{Part, Secret, is_zero};
@@ -64,7 +64,7 @@ impl Log {
             live: BTreeMap::new(),
             next_record: 0,
             transactions: HashMap::new(),
-            contents: Contents::new(),
+            contents: Contents::default(),
             sectors: HashMap::new(),
         }
     }
@@ -93,19 +93,7 @@ impl Log {
 
     /// A write outside the log is read: items bring changes to what was written.
     pub fn home(&mut self, offset: u64, content: &[u8]) {
-        for (number, sector) in content.chunks(SECTOR).enumerate() {
-            let at = number * SECTOR;
-            if let Some(known) = self.contents.get_mut(&(offset + at as u64)) {
-                let rest = &content[at..];
-                let count = known.len().min(rest.len());
-                known[..count].copy_from_slice(&rest[..count]);
-            } else if block::names_itself(sector, offset + at as u64) {
-                let rest = &content[at..];
-                let most = rest.len().min(1 << 16);
-                self.contents
-                    .insert(offset + at as u64, rest[..most].to_vec());
-            }
-        }
+        self.contents.write(offset, content);
     }
 
     /// No more will come: what is not complete is not understood.
