@@ -9,10 +9,18 @@ import pytest
 PROGRAM = Path(sys.executable).with_name("fscost")
 
 
-@pytest.mark.parametrize("command", [["profiles"], ["workloads"], ["study", "list"]])
+@pytest.mark.parametrize("command", [["--help"], ["profiles"], ["workloads"], ["study", "list"]])
 def test_a_reader_who_goes_ends_it_quietly(command: list[str]) -> None:
     """`fscost profiles | head -0`: as SIGPIPE ends other programs, and without a word."""
     with subprocess.Popen(["sleep", "0"], stdin=subprocess.PIPE) as reader:
         reader.wait()
         ended = subprocess.run([PROGRAM, *command], stdout=reader.stdin, stderr=subprocess.PIPE, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("command", [["--help"], ["profiles"]])
+def test_output_that_has_no_room_is_one_clear_error(command: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run([PROGRAM, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.stderr == "fscost: the output cannot be written: No space left on device\n"
+    assert ended.returncode == 2

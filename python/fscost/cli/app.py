@@ -1,6 +1,7 @@
 """The commands, and what becomes of an error: one clear message and exit 2, never a traceback."""
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -11,10 +12,12 @@ from typer.core import TyperGroup
 
 from fscost.cli import compare, doctor, explain, profiles, recording, show, study, workloads
 from fscost.cli.output.grid import plain
-from fscost.errors import FscostError
+from fscost.errors import FscostError, HostError
 
 READER_GONE = 141
 """What a shell says of a program that SIGPIPE ended."""
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
+"""What writing to a file that is open can fail with (write(2)); an error about a file that fscost opened by itself names that file."""
 
 
 class _Commands(TyperGroup):
@@ -35,6 +38,11 @@ def _until_the_reader_goes() -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise typer.Exit(READER_GONE) from None
+    except SystemExit as ending:
+        # rich, which prints help, exits 1 by itself (`Console.on_broken_pipe`).
+        if isinstance(ending.__context__, BrokenPipeError):
+            raise typer.Exit(READER_GONE) from None
+        raise
 
 
 app = typer.Typer(
@@ -72,9 +80,19 @@ def main() -> None:
         print("fscost: interrupted", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
-        # Python would find that out once more when it ends (docs.python.org, signal, "Note on SIGPIPE").
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()
         sys.exit(READER_GONE)
+    except OSError as error:
+        if error.errno not in _OUTPUT_ERRORS or error.filename is not None:
+            raise
+        _give_up_output()
+        print(f"fscost: the output cannot be written: {error.strerror}", file=sys.stderr)
+        sys.exit(HostError.exit_code)
+
+
+def _give_up_output() -> None:
+    """Python would write what is left once more when it ends (docs.python.org, signal, "Note on SIGPIPE")."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _forgive(stream: TextIO | object) -> None:
