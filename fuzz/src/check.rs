@@ -4,15 +4,19 @@ use fscost_analysis::Table;
 use fscost_recording::{Event, Instant, Op, Recording, intervals, verify};
 use std::path::Path;
 
-/// Explain a recording that is whole; every write is covered exactly by its rows.
+/// Explain a recording that is whole; every write is covered exactly by its rows, and a hole punched by none or exactly.
 pub fn explain_all(recording: &Recording) {
     let table = Table::new(recording).expect("a whole recording is explained");
     let explained = &table.explained;
     let rows = explained.rows.iter();
     let mut rows = rows.map(|row| row.expect("rows are read back")).peekable();
     let mut number = 0;
+    let mut punched_bytes = 0;
     for_each_event(recording, |event, _| {
-        if matches!(event.op, Op::Write | Op::WriteZeroes) {
+        let is_zeroes =
+            event.op == Op::Punch && rows.peek().is_some_and(|row| row.event == number);
+        punched_bytes += if is_zeroes { event.length } else { 0 };
+        if is_zeroes || matches!(event.op, Op::Write | Op::WriteZeroes) {
             let mut at = event.offset;
             while let Some(row) = rows.next_if(|row| row.event == number) {
                 assert_eq!((row.disk, row.offset), (event.disk, at), "{row:?}");
@@ -29,6 +33,7 @@ pub fn explain_all(recording: &Recording) {
         number += 1;
     });
     assert!(rows.next().is_none(), "rows of no event");
+    assert_eq!(punched_bytes, explained.punched_bytes.iter().sum::<u64>());
 }
 
 /// All that can be asked of a file that may or may not be a recording: answers or errors.

@@ -46,7 +46,7 @@ CASES = {
     ),
     "unchanged": (
         [*files(1, 9), row("superblock", cause="unchanged")],
-        "10 % of the bytes were metadata, or copies of it in the journal, with nothing changed",
+        "10 % of the bytes were metadata, or copies of it in the journal, with the content of the version before",
     ),
     "lazy": (
         [*files(1, 3), row("inode_table", cause="lazy_init")],

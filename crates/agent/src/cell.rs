@@ -10,7 +10,7 @@ use crate::event::{Event, Interval, emit};
 use crate::klog::KernelLog;
 use crate::mount::{self, MountInfo};
 use crate::plan::{MountPlan, Plan, Settle, StepPlan};
-use crate::sync_calls::SyncCalls;
+use crate::sync_calls::{SyncCalls, monotonic_ns};
 use crate::usage::{Usage, thread_cpu_ns};
 use crate::watchdog::Watchdog;
 use rustix::fs::{Mode, OFlags};
@@ -160,11 +160,13 @@ impl Cell {
     fn boundary(&mut self, name: &str) -> Result<BTreeMap<String, Counters>> {
         let counters = quiet_counters(&self.disks)?;
         let calls = self.sync_calls.as_mut().map(SyncCalls::take).transpose()?;
-        if let Some(control) = &self.control {
-            control.mark(name, &counters, calls.as_ref())?;
-        }
+        let asked_ns = monotonic_ns();
+        let marked_ns = match &self.control {
+            Some(control) => control.mark(name, &counters, calls.as_ref())?,
+            None => None,
+        };
         if let Some(sync_calls) = &mut self.sync_calls {
-            sync_calls.marked();
+            sync_calls.marked(asked_ns, marked_ns);
         }
         if let Some(Pending {
             mut interval,

@@ -33,7 +33,7 @@ enum ToServer<'a> {
 enum FromServer {
     Ready { disks: Vec<String> },
     // Its totals are in the recording; nobody here needs them.
-    Marked {},
+    Marked { monotonic_ns: Option<u64> },
     Finished(Value),
     Error { kind: String, message: String },
 }
@@ -78,20 +78,21 @@ impl Control {
         }
     }
 
-    /// Puts a mark into the recording, with the kernel's counters so far and the calls for durability since the last mark.
+    /// Puts a mark into the recording, with the kernel's counters so far and the calls for durability since the last mark. Gives its instant as the server
+    /// read it from CLOCK_MONOTONIC.
     pub fn mark(
         &self,
         name: &str,
         kernel: &BTreeMap<String, Counters>,
         sync_calls: Option<&Calls>,
-    ) -> Result<()> {
+    ) -> Result<Option<u64>> {
         let mut detail = json!({ "kernel": kernel });
         if let Some(calls) = sync_calls {
             detail["sync_calls"] = json!(calls);
         }
         self.tell(&ToServer::Mark { name, detail })?;
         match self.receive(ANSWER_LIMIT)?.0 {
-            FromServer::Marked {} => Ok(()),
+            FromServer::Marked { monotonic_ns } => Ok(monotonic_ns),
             other => Err(unexpected(other)),
         }
     }
@@ -119,7 +120,9 @@ impl Control {
         let mut limit = REASON_LIMIT;
         while self.is_readable(limit).unwrap_or(true) {
             match self.receive(Duration::ZERO) {
-                Ok((FromServer::Marked {} | FromServer::Ready { .. }, _)) => limit = Duration::ZERO,
+                Ok((FromServer::Marked { .. } | FromServer::Ready { .. }, _)) => {
+                    limit = Duration::ZERO
+                }
                 Ok((message, _)) => return Some(unexpected(message)),
                 Err(error) => return Some(error),
             }
@@ -135,7 +138,7 @@ impl Control {
             Ok(_) => Ok(()),
             // Why it has gone may still be readable.
             Err(_) => match self.receive(Duration::ZERO)?.0 {
-                FromServer::Marked {} => Err(dead("the disk server has ended")),
+                FromServer::Marked { .. } => Err(dead("the disk server has ended")),
                 other => Err(unexpected(other)),
             },
         }

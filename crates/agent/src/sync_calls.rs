@@ -83,9 +83,9 @@ impl SyncCalls {
         Ok(calls)
     }
 
-    /// A mark was made: what follows belongs to the next interval.
-    pub fn marked(&mut self) {
-        self.marked_ns = monotonic_ns();
+    /// A mark that was asked for at `asked_ns` was made at `marked_ns`, as its maker says: what follows belongs to the next interval.
+    pub fn marked(&mut self, asked_ns: u64, marked_ns: Option<u64>) {
+        self.marked_ns = instant_of_mark(asked_ns, marked_ns, monotonic_ns());
     }
 }
 
@@ -172,7 +172,15 @@ fn differences_us(begin_ns: u64, times_ns: &[u64]) -> Vec<u64> {
     differences
 }
 
-fn monotonic_ns() -> u64 {
+/// As its maker says, unless that cannot be: then it has another clock (it may be under another kernel), and the middle is the best guess.
+fn instant_of_mark(asked_ns: u64, marked_ns: Option<u64>, answered_ns: u64) -> u64 {
+    marked_ns
+        .filter(|at| (asked_ns..=answered_ns).contains(at))
+        .unwrap_or_else(|| asked_ns.midpoint(answered_ns))
+}
+
+/// What the kernel's samples are timed by.
+pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
@@ -195,6 +203,14 @@ mod tests {
         assert_eq!(found, [4, 1000, 1, 7994]);
         // A call that was made while the mark was: as if it came right after it.
         assert_eq!(differences_us(6_000, &times_ns)[0], 0);
+    }
+
+    #[test]
+    fn a_mark_was_made_between_question_and_answer() {
+        assert_eq!(instant_of_mark(100, Some(110), 180), 110);
+        assert_eq!(instant_of_mark(100, Some(99), 180), 140);
+        assert_eq!(instant_of_mark(100, Some(181), 180), 140);
+        assert_eq!(instant_of_mark(100, None, 180), 140);
     }
 
     #[test]

@@ -73,6 +73,13 @@ impl Timeline {
         self.begins[after.saturating_sub(1)].1
     }
 
+    /// The name of each interval, in their order.
+    pub fn interval_names(&self) -> impl Iterator<Item = &str> {
+        self.begins
+            .iter()
+            .map(|&(_, name)| self.names[name].as_str())
+    }
+
     /// Each name of an interval, once.
     pub fn names(&self) -> &[String] {
         &self.names
@@ -101,6 +108,8 @@ mod tests {
             .collect();
         assert_eq!(found, ["before", "a", "a", "b", "a", "a"]);
         assert_eq!(timeline.names(), ["before", "a", "b"]);
+        let of_each: Vec<_> = timeline.interval_names().collect();
+        assert_eq!(of_each, ["before", "a", "b", "a"]);
         assert_eq!(timeline.time_ns(5), 50);
     }
 }

@@ -9,6 +9,7 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict},
 };
+use std::collections::BTreeMap;
 
 /// Rows in one batch.
 const BATCH_ROWS: usize = 1 << 18;
@@ -63,6 +64,16 @@ impl Explanation {
             self.table.explained.paths.texts().collect::<Vec<_>>(),
         )?;
         Ok(names)
+    }
+
+    /// Of the rows, bytes that were written as zeroes and reached the disk as holes punched, by the interval's name.
+    fn punched_bytes(&self) -> BTreeMap<String, u64> {
+        let mut found = BTreeMap::new();
+        let names = self.table.timeline.interval_names();
+        for (name, bytes) in names.zip(&self.table.explained.punched_bytes) {
+            *found.entry(name.to_owned()).or_default() += bytes;
+        }
+        found
     }
 
     /// For each disk, the family of its file system: `ext`, `xfs`, `btrfs`, or None.

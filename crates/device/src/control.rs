@@ -29,6 +29,8 @@ enum Answer<'a> {
     },
     Marked {
         at_ns: u64,
+        /// The same instant by CLOCK_MONOTONIC, for an agent under the same kernel.
+        monotonic_ns: u64,
         totals: BTreeMap<String, Totals>,
     },
     Finished {
@@ -105,6 +107,7 @@ impl Control {
                 let answer = match store.mark(&mark) {
                     Ok(at_ns) => Answer::Marked {
                         at_ns,
+                        monotonic_ns: store.clock().monotonic_ns(at_ns),
                         totals: store.totals(),
                     },
                     Err(error) => error_answer(&error),

@@ -3,6 +3,7 @@
 use fscost_recording::{
     Event, ExtentMap, MAX_REQUEST_BYTES, Mark, Op, Result, Summary, Totals, Writer,
 };
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 
 /// All disks of a cell, behind one clock and one recording.
@@ -15,21 +16,31 @@ pub struct Store {
 /// Nanoseconds since the recording began.
 #[derive(Clone, Copy)]
 pub struct Clock {
-    begin: std::time::Instant,
+    begin_monotonic_ns: u64,
 }
 
 impl Clock {
     /// A clock that starts now.
     pub fn start() -> Self {
         Self {
-            begin: std::time::Instant::now(),
+            begin_monotonic_ns: monotonic_ns(),
         }
     }
 
     /// Now.
     pub fn now_ns(&self) -> u64 {
-        self.begin.elapsed().as_nanos() as u64
+        monotonic_ns().saturating_sub(self.begin_monotonic_ns)
     }
+
+    /// What CLOCK_MONOTONIC showed at an instant of this clock.
+    pub fn monotonic_ns(&self, at_ns: u64) -> u64 {
+        self.begin_monotonic_ns.saturating_add(at_ns)
+    }
+}
+
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// One request without its content.
@@ -62,11 +73,6 @@ impl Store {
             maps,
             clock,
         }
-    }
-
-    /// The recording's clock.
-    pub fn clock(&self) -> Clock {
-        self.clock
     }
 
     /// Where the next write's content is to be put, before [`request`](Self::request): it then needs no copy.
@@ -122,6 +128,11 @@ impl Store {
         let at_ns = self.clock.now_ns();
         self.writer.mark(mark, at_ns)?;
         Ok(at_ns)
+    }
+
+    /// The recording's clock.
+    pub fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// Send what is unstored on its way: called when nothing happens, so that a killed server loses little.

@@ -30,7 +30,8 @@ class Mark:
 @dataclass(frozen=True)
 class Explanation:
     """`batches` gives the rows, with the columns of docs/explaining.md, from the first on each time that it is called: they are never all in
-    memory. `families` says the kind of file system on each disk; `phases` all intervals, in order; `end` how the recording ends; `is_timed` is false where its source kept no times."""
+    memory. `families` says the kind of file system on each disk; `phases` all intervals, in order; `end` how the recording ends; `is_timed` is false where its source kept no
+    times; `punched_bytes`, by phase, what was written as zeroes and reached the disk as a hole punched."""
 
     batches: Batches
     families: Mapping[str, str | None]
@@ -39,6 +40,7 @@ class Explanation:
     end: str = "finished"
     marks: Sequence[Mark] = ()
     is_timed: bool = True
+    punched_bytes: Mapping[str, int] = field(default_factory=dict)
     _sums: dict[tuple[str, ...], pa.Table] = field(default_factory=dict, repr=False, compare=False)
 
     @staticmethod
@@ -142,6 +144,7 @@ def explain(recording: Path) -> Explanation:
         marks,
         # A dm-log-writes log has neither a beginning nor times.
         is_timed=facts["begin_unix_ns"] > 0,
+        punched_bytes=native.punched_bytes(),
     )
 
 

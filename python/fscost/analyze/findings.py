@@ -50,7 +50,7 @@ def _findings(explanation: Explanation, total: int, journal: Journal | None) -> 
     if journal is not None:
         yield from _journal(journal, total)
     for cause, words in (
-        ("unchanged", "of the bytes were metadata, or copies of it in the journal, with nothing changed"),
+        ("unchanged", "of the bytes were metadata, or copies of it in the journal, with the content of the version before"),
         (
             "lazy_init",
             "of the bytes were zeros for what mkfs had left for later (ext4: -E lazy_itable_init=0,lazy_journal_init=0 does it in mkfs)",

@@ -1,7 +1,7 @@
 """What each written byte of a cell was, as metrics of its phases; and the proof that these are all of them (docs/measuring.md)."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fscost import analyze, capture
@@ -18,7 +18,8 @@ _BEFORE = "before"
 def add_to(result: CellResult, recording: Path) -> None:
     """Explain a finished cell's recording; a cell whose bytes are not all accounted for fails, one that cannot be explained says so."""
     try:
-        found = sums(recording)
+        explanation = analyze.explain(recording)
+        found = sums(explanation)
     except DefectError as error:
         result.keep_recording = True
         result.facts[NOT_EXPLAINED] = f"{error.what}; its recording is kept: {capture.how_to_report(recording)}"
@@ -32,7 +33,7 @@ def add_to(result: CellResult, recording: Path) -> None:
     phases = {sample.phase: sample.measured for sample in result.samples if sample.metric == WHOLE and not sample.disk}
     # What comes before the first mark is counted into the first interval, as the agent does.
     found.setdefault(next(iter(phases)), Counter()).update(found.pop(_BEFORE, Counter()))
-    _add_zeroes(found, result, recording)
+    _add_zeroes(found, explanation.punched_bytes, result, recording)
     result.samples += _samples(found, phases)
     different = differences(result.samples)
     different += [
@@ -59,9 +60,8 @@ def fail(result: CellResult, different: Sequence[str]) -> None:
     result.because = f"the explanation does not account for what was written: {'; '.join(different)}"
 
 
-def sums(recording: Path) -> dict[str, Counter[str]] | None:
+def sums(explanation: analyze.Explanation) -> dict[str, Counter[str]] | None:
     """Bytes by phase and metric; None where no disk has a file system that is known."""
-    explanation = analyze.explain(recording)
     if not any(explanation.families.values()):
         return None
     found: dict[str, Counter[str]] = {}
@@ -86,9 +86,10 @@ def _cause_metric(text: str) -> str:
     return written.BY_CAUSE[carried[0]] if len(carried) == 1 else written.MIXED
 
 
-def _add_zeroes(found: dict[str, Counter[str]], result: CellResult, recording: Path) -> None:
-    """Zeroes that the kernel counted as written and that arrived as holes punched: a loop device makes the same of a discard, so it is not known which of the
-    holes they are. Only where the recording's own count of writes is explained to the byte; `capture.differences` held that there were holes enough."""
+def _add_zeroes(found: dict[str, Counter[str]], punched_bytes: Mapping[str, int], result: CellResult, recording: Path) -> None:
+    """Zeroes that the kernel counted as written and that arrived as holes punched: a loop device makes the same of a discard. Those that the explanation could not
+    tell from discards of the same interval are unknown. Only where the recording's own count of writes is explained to the byte; `capture.differences`
+    held that there were holes enough."""
     counted = {sample.phase: int(sample.value) for sample in result.samples if sample.metric == WHOLE and not sample.disk}
     short = [phase for phase, count in counted.items() if _explained(found, phase) < count]
     if not short:
@@ -97,6 +98,8 @@ def _add_zeroes(found: dict[str, Counter[str]], result: CellResult, recording: P
     for interval in capture.intervals(recording):
         phase = next(iter(counted)) if interval.name == _BEFORE else interval.name
         recorded[phase] += sum(disk["write_bytes"] + disk["zero_bytes"] for disk in interval.disks.values())
+    for name, count in punched_bytes.items():
+        recorded[next(iter(counted)) if name == _BEFORE else name] += count
     for phase in short:
         if _explained(found, phase) == recorded[phase]:
             for metric in _metrics("unknown", "unknown", atime_alone=False):

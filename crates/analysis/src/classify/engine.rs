@@ -2,6 +2,7 @@
 
 use crate::classify::{
     Cause, Causes, Disks, NO_INODE, Paths, Row, Rows, SortedRows, Structure, btrfs, ext, xfs,
+    zeroes::Zeroes,
 };
 use fscost_recording::{Frame, Op, Recording, Result};
 
@@ -36,6 +37,12 @@ pub trait Family {
     /// A write or write-zeroes on a disk of its own. `disks` do not have it yet.
     fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()>;
 
+    /// Whether all of the range is now in use for what no discard touches: a hole punched there was zeroes written. `false` where that cannot be
+    /// told; xfs and btrfs write none that may unmap.
+    fn is_in_use(&self, _disk: u16, _offset: u64, _length: u64) -> bool {
+        false
+    }
+
     /// A discard: the range reads as zeros.
     fn discard(&mut self, disk: u16, offset: u64, length: u64, rows: &mut Rows) -> Result<()>;
 
@@ -55,6 +62,8 @@ pub struct Explained<R = Vec<Row>> {
     pub paths: Paths,
     /// For each disk, the family that follows it.
     pub families: Vec<Option<&'static str>>,
+    /// Of the rows, bytes that were written as zeroes and reached the disk as holes punched: in each interval, the one before the first mark included.
+    pub punched_bytes: Vec<u64>,
 }
 
 /// Explain every written byte of a recording, all rows in memory: for tests, and what looks at a small recording.
@@ -64,6 +73,7 @@ pub fn explain(recording: &Recording) -> Result<Explained> {
         rows: explained.rows.iter().collect::<Result<_>>()?,
         paths: explained.paths,
         families: explained.families,
+        punched_bytes: explained.punched_bytes,
     })
 }
 
@@ -80,6 +90,8 @@ pub fn explain_streamed(
         disks: Disks::new(recording)?,
         families: Vec::new(),
         rows: Rows::default(),
+        zeroes: Zeroes::new(recording)?,
+        interval: 0,
     };
     engine.detect(recording)?;
     let mut event_number = 0;
@@ -87,6 +99,7 @@ pub fn explain_streamed(
     recording.for_each_frame_ahead(|frame_number, frame| {
         for event in &frame.events {
             if event.op == Op::Mark {
+                engine.interval += 1;
                 formatting = formatting && frame.mark_of(event)?.name != "mount";
             }
             engine.event(event_number, event, frame.content_of(event), formatting)?;
@@ -104,6 +117,9 @@ struct Engine<'a> {
     disks: Disks<'a>,
     families: Vec<Box<dyn Family>>,
     rows: Rows,
+    zeroes: Zeroes,
+    /// The number of marks so far.
+    interval: usize,
 }
 
 impl Engine<'_> {
@@ -148,13 +164,22 @@ impl Engine<'_> {
             length: event.length,
             formatting,
         };
+        let is_in_use = || {
+            let family = family.as_deref();
+            family.is_some_and(|f| f.is_in_use(event.disk, event.offset, event.length))
+        };
+        let is_written = match event.op {
+            Op::Write | Op::WriteZeroes => true,
+            Op::Punch => self.zeroes.are(self.interval, event, is_in_use),
+            _ => false,
+        };
         match (event.op, family) {
             // Nothing was written.
-            (Op::Write | Op::WriteZeroes, _) if event.length == 0 => Ok(()),
-            (Op::Write | Op::WriteZeroes, Some(family)) => {
+            _ if is_written && event.length == 0 => Ok(()),
+            (_, Some(family)) if is_written => {
                 family.write(&write, &mut self.disks, &mut self.rows)
             }
-            (Op::Write | Op::WriteZeroes, None) => {
+            (_, None) if is_written => {
                 self.rows.push(unknown(&write));
                 Ok(())
             }
@@ -178,6 +203,7 @@ impl Engine<'_> {
             rows,
             paths,
             families,
+            punched_bytes: self.zeroes.into_bytes(),
         })
     }
 }

@@ -18,6 +18,7 @@ mod rows;
 mod structure;
 mod waiting;
 pub mod xfs;
+mod zeroes;
 
 pub use cause::{Cause, Causes};
 pub use disks::Disks;

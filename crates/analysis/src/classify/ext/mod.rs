@@ -112,6 +112,13 @@ impl Family for Ext {
         }
     }
 
+    /// The kernel zeroes inode tables that mkfs left for later (`ext4_init_inode_table`), and what is left of a small extent that was allocated but not
+    /// written (`ext4_ext_zeroout`). It discards what a committed transaction has freed; without a journal, before that is on the disk.
+    fn is_in_use(&self, disk: u16, offset: u64, length: u64) -> bool {
+        let running = self.running.as_ref().filter(|_| disk == self.disk);
+        running.is_some_and(|running| running.is_in_use(offset, length, self.block_bytes))
+    }
+
     /// What is discarded was released by the metadata before.
     fn discard(&mut self, _: u16, _: u64, _: u64, _: &mut Rows) -> Result<()> {
         Ok(())

@@ -79,6 +79,15 @@ impl Running {
         })
     }
 
+    /// Whether whatever these bytes hold stays; without a journal only what has its fixed place surely does.
+    pub(super) fn is_in_use(&self, offset: u64, length: u64, bytes: u64) -> bool {
+        let first = offset / bytes;
+        let end = offset.saturating_add(length).div_ceil(bytes);
+        let stays = |used: Use| self.journal.is_some() || matches!(used.kind, Kind::Fixed(_));
+        let runs = self.state.space.runs(first, end.saturating_sub(first));
+        !runs.is_empty() && runs.iter().all(|run| run.used.is_some_and(stays))
+    }
+
     /// A write to the file system's own disk.
     pub(super) fn home(
         &mut self,
