@@ -13,8 +13,7 @@ pub fn explain_all(recording: &Recording) {
     let mut number = 0;
     let mut punched_bytes = 0;
     for_each_event(recording, |event, _| {
-        let is_zeroes =
-            event.op == Op::Punch && rows.peek().is_some_and(|row| row.event == number);
+        let is_zeroes = event.op == Op::Punch && rows.peek().is_some_and(|row| row.event == number);
         punched_bytes += if is_zeroes { event.length } else { 0 };
         if is_zeroes || matches!(event.op, Op::Write | Op::WriteZeroes) {
             let mut at = event.offset;

@@ -1,9 +1,7 @@
 """Zeroes that a loop device makes holes of, and discards, which look alike: the kernel's counters tell how many bytes were which, and so do our rows."""
 
-from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
 import pytest
 
 from fscost import analyze, capture

@@ -121,7 +121,12 @@ def _findings(results: RunResults, rows: Sequence[Row], explained: Mapping[str, 
             found.append(_difference(row.profile, baseline, explained[row.profile], explained[baseline]))
     for metric, least, what, then in (
         (written.ATIME, _WORTH_SAYING, "access times alone, which noatime would have avoided, are", ""),
-        (written.BY_CAUSE.get("unchanged", ""), _WORTH_SAYING, "metadata, and its copies in a journal, with the content of the version before, are", ""),
+        (
+            written.BY_CAUSE.get("unchanged", ""),
+            _WORTH_SAYING,
+            "metadata, and its copies in a journal, with the content of the version before, are",
+            "",
+        ),
         (written.UNKNOWN, _UNKNOWN_ALLOWED, "what is not understood is", ": all that is said here may be off by as much"),
     ):
         worth = {profile: values for profile, values in explained.items() if _worth(values, metric, least)}
