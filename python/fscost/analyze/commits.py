@@ -17,9 +17,6 @@ _MARGIN_NS = 10**9
 """A timer is set in ticks and a commit takes its time: this much earlier may still be the timer."""
 _SOON_NS = 10**9
 """A call that needs a commit has it begun by then."""
-_LONGEST_LAG_NS = 2 * 10**6
-_LAG_STEP_NS = 5000
-_MOST_COMPARED = 4096
 _LOGGED = "btrfs"
 """Where most calls are served without a commit, so that when they came says nothing of commits."""
 
@@ -61,7 +58,7 @@ def reasons(family: str, begin_ns: Times, end_ns: Times, marks: Sequence[Mark], 
     before_begin, before_end = np.append(0, begin_ns[:-1]), np.append(0, end_ns[:-1])
     began = np.maximum(before_begin, np.append(0, bounds)[interval])
     early = begin_ns - began < _PERIOD_NS[family] - _MARGIN_NS
-    calls, heard = _calls(marks, interval, begin_ns, end_ns) if family != _LOGGED else (np.array([], np.int64), np.zeros(len(end_ns), bool))
+    calls, heard = _calls(marks, interval, end_ns) if family != _LOGGED else (np.array([], np.int64), np.zeros(len(end_ns), bool))
     called = np.searchsorted(calls, end_ns, side="right") > np.searchsorted(calls, before_begin, side="right")
     # Of many calls that needed no commit, the last before the timer's needed none either.
     first = np.append(calls, np.iinfo(np.int64).max)[np.searchsorted(calls, before_end, side="right")]
@@ -70,7 +67,7 @@ def reasons(family: str, begin_ns: Times, end_ns: Times, marks: Sequence[Mark], 
     return Reasons(np.select([forced, last, early], names[:3], names[3]), not heard.all())
 
 
-def _calls(marks: Sequence[Mark], interval: NDArray[np.int64], begin_ns: Times, end_ns: Times) -> tuple[Times, NDArray[np.bool_]]:
+def _calls(marks: Sequence[Mark], interval: NDArray[np.int64], end_ns: Times) -> tuple[Times, NDArray[np.bool_]]:
     """All calls, in order; and of which transactions it is known whether there was one: a mark holds only so many."""
     calls: list[Times] = []
     heard = np.zeros(len(end_ns), bool)
@@ -83,25 +80,9 @@ def _calls(marks: Sequence[Mark], interval: NDArray[np.int64], begin_ns: Times, 
         times = marks[number - 1].at_ns + 1000 * np.cumsum(np.fromiter(_whole(noted["after_us"]), np.int64))
         times = times[times <= marks[number].at_ns]
         here = interval == number
-        calls.append(times + _lag_ns(times, begin_ns[here], end_ns[here]))
+        calls.append(times)
         heard |= here & ((end_ns <= times.max(initial=0)) | (len(times) == noted.get("count")))
     return np.sort(np.concatenate([np.array([], np.int64), *calls])), heard
-
-
-def _lag_ns(calls: Times, begin_ns: Times, end_ns: Times) -> int:
-    """How much later the calls were than they say.
-
-    The lab looks at its clock when it has been told that the mark is made, some 100 µs after the recorder did, and a commit may take less. The lag is
-    the same for all calls of an interval: it is the one by which most commits have a call between the end of the one before and their own beginning.
-    """
-    calls, begin_ns, end_ns = calls[:_MOST_COMPARED], begin_ns[:_MOST_COMPARED], end_ns[:_MOST_COMPARED]
-    before_end = np.append(0, end_ns[:-1])
-
-    def explained(lag_ns: int) -> int:
-        places = (np.searchsorted(calls, instants - lag_ns, side="right") for instants in (begin_ns, before_end))
-        return int(np.greater(*places).sum())
-
-    return max(range(0, _LONGEST_LAG_NS, _LAG_STEP_NS), key=explained)
 
 
 def _whole(differences_us: Sequence[object]) -> Iterator[int]:
