@@ -13,6 +13,7 @@ mod disks;
 mod engine;
 pub mod ext;
 mod paths;
+mod reused;
 mod row;
 mod rows;
 mod structure;

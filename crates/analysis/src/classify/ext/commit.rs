@@ -4,8 +4,10 @@ use super::{
     journal::{Copy, Journal, Transaction},
     pieces::{plain, push_merged},
     running::{Checkpoint, Running, for_log},
+    space::{Content, Kind, Use},
     state::{Applied, Blocks, Explanation},
 };
+use crate::classify::reused::Reused;
 use crate::classify::{Cause, Causes, Disks, Row, Rows, Structure};
 use fscost_recording::Result;
 
@@ -58,14 +60,47 @@ impl Running {
             self.owe_checkpoint(home, what, sequence);
         }
         push_merged(found, rows);
-        for number in self.own.remove(&sequence).unwrap_or_default() {
+        let own = self.own.remove(&sequence).unwrap_or_default();
+        for &number in &own {
             if let Some(row) = rows.get_mut(number) {
                 row.causes = for_log(causes);
             }
         }
         self.pending.committed();
         self.take_effect(&applied, 0, rows);
+        self.reused(&applied, rows);
+        if let (Some(&first), Some(&last)) = (own.first(), own.last()) {
+            self.open.next(first, last);
+        }
         Ok(())
+    }
+
+    fn reused(&mut self, applied: &Applied, rows: &mut Rows) {
+        let mut reused = Reused::default();
+        let bytes = u64::from(self.state.superblock.block_bytes);
+        for &(start, length, from) in &applied.released {
+            for run in self.state.space.runs(start, length) {
+                if let Some(Use {
+                    kind: Kind::Content(Content::Data),
+                    inode,
+                }) = run.used
+                    && inode != from
+                {
+                    reused.add(
+                        run.start * bytes,
+                        run.length * bytes,
+                        from.into(),
+                        inode.into(),
+                    );
+                }
+            }
+        }
+        for (number, inode) in reused.settle(&self.open, rows) {
+            let path = self.state.names.path(inode as u32, &mut rows.paths);
+            if let Some(row) = rows.get_mut(number) {
+                row.path = path;
+            }
+        }
     }
 
     fn owe_checkpoint(&mut self, home: u64, what: Explanation, transaction: u32) {

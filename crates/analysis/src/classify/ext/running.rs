@@ -11,6 +11,7 @@ use super::{
     state::{Blocks, Explanation, State},
     superblock::Superblock,
 };
+use crate::classify::reused::Open;
 use crate::classify::{Cause, Causes, Disks, Row, Rows, Structure, Write};
 use fscost_recording::Result;
 
@@ -21,6 +22,7 @@ pub(super) struct Running {
     /// What home writes of journaled blocks are for: all that was committed since the last.
     pub(super) checkpoints: HashMap<u64, Checkpoint>,
     pub(super) pending: Pending,
+    pub(super) open: Open,
     /// Rows whose owner's name comes later, where there is no journal.
     pub(super) unnamed: Vec<usize>,
     /// How often names had changed when rows got theirs, and how many rows were left.
@@ -72,6 +74,7 @@ impl Running {
             journal,
             checkpoints: HashMap::new(),
             pending: Pending::default(),
+            open: Open::default(),
             unnamed: Vec::new(),
             named_at: (0, 0),
             own: HashMap::new(),

@@ -58,6 +58,11 @@ impl Rows {
         self.pages.get_mut(number)
     }
 
+    /// The number that the next row will have.
+    pub fn next(&self) -> usize {
+        self.pages.len()
+    }
+
     /// Whether all rows could be kept so far.
     pub(super) fn check(&mut self) -> Result<()> {
         self.pages.check()

@@ -234,8 +234,8 @@ impl Metadata {
                 self.nameless.push((row, inode, looked_up + 1));
             }
         }
+        late.extend(self.owners.checkpoint(self.geometry.block_bytes, rows));
         self.name_rows(late, rows);
-        self.owners.checkpoint();
     }
 
     /// mkfs has ended: what has no owner or name by now has none.

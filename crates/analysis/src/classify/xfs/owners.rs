@@ -4,9 +4,11 @@
 //! next checkpoint. So a data row of unknown owner waits for the checkpoints that follow, and is *claimed* by the inode that
 //! turns out to have its blocks.
 
+use crate::classify::reused::{Open, Reused};
 use crate::classify::waiting::{MAX_WAITING, Waiting};
 use crate::classify::{Rows, Structure};
 use std::collections::BTreeMap;
+use std::mem::take;
 
 /// Who owns a run of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +82,10 @@ const PATIENCE: u32 = 3;
 #[derive(Debug, Default)]
 pub struct Owners {
     owners: Runs,
+    /// What the checkpoint that is being read has freed.
+    dropped: Runs,
+    reused: Vec<(u64, u64, u64, u64)>,
+    open: Open,
     waiting: Waiting,
 }
 
@@ -98,7 +104,13 @@ impl Owners {
     /// These blocks are `owner`'s from now on.
     pub fn give(&mut self, block: u64, count: u64, owner: Owner) {
         let end = block.saturating_add(count);
-        self.owners.take(block, end);
+        let before = [self.owners.take(block, end), self.dropped.take(block, end)];
+        for (start, end, before) in before.into_iter().flatten() {
+            if owner.structure == Structure::FileData && before != owner {
+                self.reused
+                    .push((start, end - start, before.inode, owner.inode));
+            }
+        }
         if count > 0 {
             self.owners.insert(block, end, owner);
         }
@@ -109,6 +121,9 @@ impl Owners {
         for (start, end, owner) in self.owners.take(block, block.saturating_add(count)) {
             if owner.inode != inode {
                 self.owners.insert(start, end, owner);
+            } else {
+                self.dropped.take(start, end);
+                self.dropped.insert(start, end, owner);
             }
         }
     }
@@ -140,9 +155,23 @@ impl Owners {
         numbers
     }
 
-    /// A checkpoint is in the log. Rows that have waited for long have no owner: their file was removed before the log ever knew of it.
-    pub fn checkpoint(&mut self) {
+    /// A checkpoint is in the log. Rows that have waited for long have no owner: their file was removed before the log ever knew of it. Gives
+    /// the rows that are another's by this checkpoint, and whose.
+    pub fn checkpoint(&mut self, block_bytes: u64, rows: &mut Rows) -> Vec<(usize, u64)> {
         self.waiting.commit(PATIENCE);
+        self.dropped = Runs::default();
+        let mut reused = Reused::default();
+        for (block, count, from, to) in take(&mut self.reused) {
+            let (offset, length) = (
+                block.saturating_mul(block_bytes),
+                count.saturating_mul(block_bytes),
+            );
+            reused.add(offset, length, from, to);
+        }
+        let settled = reused.settle(&self.open, rows);
+        // When a checkpoint began to be written, and the next was opened, is not kept: it was after the last.
+        self.open.next(0, rows.next());
+        settled
     }
 }
 
@@ -212,7 +241,7 @@ mod tests {
         let row = push(&mut rows, 0, 100);
         owners.wait(row, 0, 100);
         for _ in 0..PATIENCE {
-            owners.checkpoint();
+            owners.checkpoint(1, &mut rows);
         }
         assert!(owners.claim(0, 100, owner(1), &mut rows).is_empty());
     }

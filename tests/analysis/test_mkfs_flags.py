@@ -1,0 +1,96 @@
+"""Random flags of mkfs, random mount options, random work: what we say of random blocks is what other tools and the blocks themselves say.
+
+FSCOST_FLAG_DRAWS=200 draws that many of each family (a soak); FSCOST_TEST_SEED repeats a run.
+"""
+
+import os
+import random
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+from tests.analysis.draws import DISK_BYTES, draw
+from tests.analysis.oracles import CHECKS, LastWriters, Names, check_tags
+
+from fscost import capture, profile
+from fscost.analyze import explain
+from fscost.lab.base import LabOptions
+from fscost.lab.native import NativeLab, find_binaries
+from fscost.matrix import Cell
+from fscost.workload.model import Step, Workload
+
+pytestmark = pytest.mark.root
+
+HERE = Path(__file__).parent
+COUNTS = {"ext": 8, "xfs": 5, "btrfs": 5}
+DRAWS = [(family, number) for family, count in COUNTS.items() for number in range(int(os.environ.get("FSCOST_FLAG_DRAWS") or count))]
+MOST_UNKNOWN = 0.001
+LEAST_COMPARED = 300
+"""Blocks of each draw, whatever was refused before it: thousands in all."""
+MOST_REFUSED = 5
+"""Draws in a row that mkfs or mount may refuse."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    spelled: str
+    recording: Path
+    names: Names
+
+
+def record(family: str, number: int, seed: int, rng: random.Random, folder: Path) -> Drawn:
+    """A draw that mkfs or mount refuses is drawn again."""
+    (folder / "input").mkdir()
+    shutil.copy(HERE / "exercise.py", folder / "input")
+    shell = f"python3 {{input}}/exercise.py {seed}-{number}-%s %d"
+    steps = (Step("one", shell % (1, 500), settle="remount"), Step("two", shell % (2, 400)))
+    work = Workload("mine", steps, disk_bytes=1 << 20, input=folder / "input")
+    for refused in range(MOST_REFUSED + 1):
+        spelled = draw(family, rng)
+        print(f"FSCOST_TEST_SEED={seed}: {spelled}")
+        options = LabOptions(folder / f"cell{refused}", DISK_BYTES[family], keep_recording=True)
+        result = NativeLab(find_binaries()).run(Cell(profile.resolve(spelled), work, 0, seed % 1000, 0), options, lambda name: None)
+        if result.kind not in ("mkfs", "mount"):
+            break
+        print(f"refused by {result.kind}: {result.because}")
+    assert result.status == "done", f"{result.status} ({result.kind}): {result.because}"
+    assert result.recording
+    assert result.output
+    names = Names(is_atomic=family == "xfs" or (family == "ext" and "fast_commit" not in spelled))
+    for inode, parent, path in re.findall(r"^NAME\t(\d+)\t(\d+)\t(.+)$", result.output.read_text(), re.MULTILINE):
+        names.add(int(inode), int(parent), path)
+    names.lost = {int(inode) for inode in re.findall(r"^LOST\t(\d+)$", result.output.read_text(), re.MULTILINE)}
+    return Drawn(spelled, result.recording, names)
+
+
+@pytest.mark.parametrize(("family", "number"), DRAWS)
+def test_what_was_written_is_what_the_tools_say(family: str, number: int, tmp_path: Path) -> None:
+    # Other seeds are for soaks until enough have run: FSCOST_TEST_SEED, FSCOST_FLAG_DRAWS.
+    seed = int(os.environ.get("FSCOST_TEST_SEED") or 2)
+    rng = random.Random(f"{seed}/{family}/{number}")
+    drawn = record(family, number, seed, rng, tmp_path)
+    explanation = explain(drawn.recording)
+    table = explanation.table
+    with capture.opened(drawn.recording) as recording:
+        totals = [disk for interval in recording.intervals() for disk in interval["disks"].values()]
+        written = sum(disk["write_bytes"] + disk["zero_bytes"] for disk in totals)
+        for mark in ("two", "end"):
+            for disk, suffix in enumerate((".img", ".log")[: len(recording.info()["disks"])]):
+                recording.export_image(disk, (tmp_path / mark).with_suffix(suffix), mark=mark)
+    assert pc.sum(table["length"]).as_py() == written
+    within = explanation.within(explanation.measured).table
+    unknown = within.filter(pc.or_(pc.equal(within["structure"], "unknown"), pc.fill_null(pc.equal(within["home_structure"], "unknown"), False)))
+    assert (pc.sum(unknown["length"]).as_py() or 0) <= MOST_UNKNOWN * pc.sum(within["length"]).as_py(), unknown.slice(0, 5).to_pylist()
+
+    compared = tags = 0
+    for mark in ("two", "end"):
+        phases = explanation.phases[: explanation.phases.index(mark)]
+        last = LastWriters(table, phases, tmp_path / f"{mark}.img")
+        compared += CHECKS[family](tmp_path / f"{mark}.img", last, drawn.names, rng)
+        tags += check_tags(last, drawn.names)
+    print(f"{compared} blocks compared, {tags} sectors found by their content")
+    assert compared > LEAST_COMPARED
+    assert tags > 1000 or "compress" in drawn.spelled or "data=journal" in drawn.spelled
