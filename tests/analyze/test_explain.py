@@ -169,7 +169,7 @@ def test_json_and_parquet_have_the_same_bytes(recording: Path, tmp_path: Path) -
         (["{r}", "--phase", "never"], "its phases are before, mkfs, mount, work, again"),
         (["{r}", "--phase", "work", "--all"], "contradict"),
         (["{r}", "--parquet", "{r}"], "exists"),
-        (["{r}", "--parquet", "{t}/no/x"], "No such file"),
+        (["{r}", "--parquet", "{t}/no/x"], "there is no folder"),
     ],
 )
 def test_bad_input_is_one_error(arguments: list[str], words: str, recording: Path, tmp_path: Path) -> None:
