@@ -43,7 +43,7 @@ PROFILES = [
     "ext4 -O sparse_super2 -o data=journal",
     "ext4 -O fast_commit",
     "ext4 -O mmp,orphan_file,^64bit",
-    "ext4 -O verity,encrypt,ea_inode,large_dir -E lazy_itable_init=1,lazy_journal_init=1 -o init_itable=1",
+    "ext4 -O verity,encrypt,large_dir -E lazy_itable_init=1,lazy_journal_init=1 -o init_itable=1",
     "ext4 -O ^64bit,^extent",
     "ext4-external-journal",
     "ext3 -b 2048",
