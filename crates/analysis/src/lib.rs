@@ -1,5 +1,6 @@
 //! Pure functions of a recording: no root, no mount, no clock. The same recording always gives the same table.
 
+mod bytes;
 pub mod classify;
 mod strip;
 mod table;

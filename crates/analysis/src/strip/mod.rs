@@ -4,7 +4,6 @@
 //! what is private in it. What cannot be parsed is taken for data: nothing stays because it was not understood.
 
 mod btrfs;
-mod bytes;
 mod checksum;
 mod ext;
 mod mark;

@@ -1,6 +1,6 @@
 //! Blocks of names. Format: Linux `fs/ext4/ext4.h`, struct `ext4_dir_entry_2`; the index: `fs/ext4/namei.c`, struct `dx_root`.
 
-use super::bytes::{byte, le16, le32, part};
+use crate::bytes::{byte, le16, le32, part};
 use crate::classify::Structure;
 
 const TYPE_DIRECTORY: u8 = 2;

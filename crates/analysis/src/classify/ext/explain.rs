@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{
-    bytes::{le32, part},
     directory::{self, Entry},
     inode::{self, Inode},
     map,
@@ -12,6 +11,7 @@ use super::{
     state::{Applied, Explanation, State},
     superblock::Superblock,
 };
+use crate::bytes::{le32, part};
 use crate::classify::{Cause, Causes, Disks, Structure};
 use fscost_recording::Result;
 

@@ -1,10 +1,7 @@
 //! Inodes: which of their fields changed. Format: Linux `fs/ext4/ext4.h`, struct `ext4_inode`.
 
-use super::{
-    bytes::{byte, le16, le32, part},
-    space::Content,
-    superblock::Superblock,
-};
+use super::{space::Content, superblock::Superblock};
+use crate::bytes::{byte, le16, le32, part};
 use crate::classify::{Cause, Causes};
 
 const FORMAT_MASK: u16 = 0xF000;

@@ -1,6 +1,6 @@
 //! The journal's blocks. Format: Linux `include/linux/jbd2.h`; every number is big-endian.
 
-use super::bytes::{be16, be32};
+use crate::bytes::{be16, be32};
 
 const MAGIC: u32 = 0xC03B_3998;
 const INCOMPAT_64BIT: u32 = 0x2;

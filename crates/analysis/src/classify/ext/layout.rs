@@ -1,10 +1,10 @@
 //! The places that the superblock and the group descriptors fix: superblocks, descriptors, bitmaps, inode tables.
 
 use super::{
-    bytes::le32,
     space::{Kind, Space, Use},
     superblock::Superblock,
 };
+use crate::bytes::le32;
 use crate::classify::Structure;
 
 /// What a group descriptor says of where things are. Format: Linux `fs/ext4/ext4.h`, struct `ext4_group_desc`.

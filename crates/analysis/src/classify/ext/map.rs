@@ -1,11 +1,11 @@
 //! What an inode and the nodes below it map: extent trees, and blocks of pointers.
 
 use super::{
-    bytes::{le16, le32},
     inode::Inode,
     space::{Content, Kind},
     superblock::Superblock,
 };
+use crate::bytes::{le16, le32};
 
 /// Blocks that an inode or a node says are in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

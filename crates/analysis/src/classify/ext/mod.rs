@@ -1,6 +1,5 @@
 //! ext2, ext3, ext4: who uses each block follows from the metadata as it is committed or written home; the journal's copies are the metadata.
 
-mod bytes;
 mod commit;
 mod directory;
 mod explain;

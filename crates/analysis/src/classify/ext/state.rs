@@ -6,7 +6,6 @@ use std::{
 };
 
 use super::{
-    bytes::part,
     inode::Inode,
     layout::{self, Groups},
     map::{self, Claim},
@@ -15,6 +14,7 @@ use super::{
     space::{Kind, Run, Space, Use},
     superblock::Superblock,
 };
+use crate::bytes::part;
 use crate::classify::{Causes, Disks, Structure};
 use fscost_recording::Result;
 

@@ -1,6 +1,6 @@
 //! The superblock: geometry and features. Format: Linux `fs/ext4/ext4.h`, struct `ext4_super_block`.
 
-use super::bytes::{le16, le32, uuid};
+use crate::bytes::{le16, le32, uuid};
 
 /// Where the primary superblock lies on the disk, and its length.
 pub const AT: u64 = 1024;

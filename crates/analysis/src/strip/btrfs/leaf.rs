@@ -1,8 +1,8 @@
 //! What the items of a leaf hold besides numbers: names, targets, inline content, values of attributes, checksums of data.
 
 use super::{HEADER_BYTES, Sums};
+use crate::bytes::{le16, le32, le64};
 use crate::strip::Secret;
-use crate::strip::bytes::{le16, le32, le64};
 use std::collections::HashMap;
 use std::ops::Range;
 

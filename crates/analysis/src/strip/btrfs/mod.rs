@@ -4,8 +4,8 @@
 
 mod leaf;
 
-use super::bytes::{le16, le32, le64};
 use super::{Family, Part, Secret, checksum, formatted};
+use crate::bytes::{le16, le32, le64};
 use crate::classify::Structure;
 use fscost_recording::{Event, Recording, Result};
 use leaf::Links;

@@ -1,8 +1,8 @@
 //! Names in directories, and what earlier names left in their blocks.
 
 use super::{Shape, checksum};
+use crate::bytes::{le16, le32};
 use crate::strip::Secret;
-use crate::strip::bytes::{le16, le32};
 use std::ops::Range;
 
 /// What a checksum needs at the end of a block: an entry of no inode with this type (`ext4_dir_entry_tail`).

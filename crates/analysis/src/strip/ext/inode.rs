@@ -1,8 +1,8 @@
 //! What inodes hold besides numbers: short targets of symbolic links, inline content, attributes.
 
 use super::{Shape, checksum, directory, extents, xattr};
+use crate::bytes::{le16, le32};
 use crate::strip::Secret;
-use crate::strip::bytes::{le16, le32};
 
 const BLOCK: std::ops::Range<usize> = 0x28..0x64;
 const EXTENTS: u32 = 0x8_0000;

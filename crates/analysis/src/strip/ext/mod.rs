@@ -5,8 +5,8 @@ mod inode;
 mod superblock;
 mod xattr;
 
-use super::bytes::{le16, le32};
 use super::{Family, Part, Secret, checksum, formatted};
+use crate::bytes::{le16, le32};
 use crate::classify::Structure;
 use fscost_recording::{Recording, Result};
 

@@ -1,8 +1,8 @@
 //! Values of extended attributes; their names stay.
 
 use super::{Shape, checksum, directory};
+use crate::bytes::{le16, le32};
 use crate::strip::Secret;
-use crate::strip::bytes::{le16, le32};
 use std::ops::Range;
 
 const MAGIC: u32 = 0xEA02_0000;

@@ -2,9 +2,9 @@
 
 use super::record::SECTOR;
 use super::{block, forks};
+use crate::bytes::{le16, le32, le64};
 use crate::classify::xfs::Geometry;
 use crate::strip::Secret;
-use crate::strip::bytes::{le16, le32, le64};
 use std::collections::HashMap;
 
 /// `XFS_BLF_CHUNK`

@@ -3,8 +3,8 @@
 use super::be32;
 use super::item::{self, Contents};
 use super::record::{MAGIC, Record, Records, SECTOR};
+use crate::bytes::{le16, le32};
 use crate::classify::xfs::Geometry;
-use crate::strip::bytes::{le16, le32};
 use crate::strip::{Part, Secret, is_zero};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;

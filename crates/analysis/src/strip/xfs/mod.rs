@@ -95,15 +95,15 @@ impl Family for Xfs {
 
 /// A big-endian number of 16 bits.
 fn be16(bytes: &[u8], at: usize) -> u16 {
-    super::bytes::le16(bytes, at).swap_bytes()
+    crate::bytes::le16(bytes, at).swap_bytes()
 }
 
 /// A big-endian number of 32 bits.
 fn be32(bytes: &[u8], at: usize) -> u32 {
-    super::bytes::le32(bytes, at).swap_bytes()
+    crate::bytes::le32(bytes, at).swap_bytes()
 }
 
 /// A big-endian number of 64 bits.
 fn be64(bytes: &[u8], at: usize) -> u64 {
-    super::bytes::le64(bytes, at).swap_bytes()
+    crate::bytes::le64(bytes, at).swap_bytes()
 }

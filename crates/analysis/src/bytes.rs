@@ -19,6 +19,11 @@ pub fn le32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(take(bytes, at))
 }
 
+/// A little-endian number of 64 bits.
+pub fn le64(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(take(bytes, at))
+}
+
 /// A big-endian number of 16 bits (journals).
 pub fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes(take(bytes, at))
