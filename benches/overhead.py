@@ -21,10 +21,11 @@ from typing import Any
 from fscost import workload
 from fscost.host import environment
 from fscost.lab.base import LabOptions
-from fscost.lab.native import plan
+from fscost.lab.cell import plan
+from fscost.lab.cell.binaries import Binaries, find_binaries
+from fscost.lab.cell.events import Event, Failed, Interval
+from fscost.lab.native import NativeLab
 from fscost.lab.native.agent import run_agent
-from fscost.lab.native.binaries import Binaries, find_binaries
-from fscost.lab.native.events import Event, Failed, Interval
 from fscost.matrix import Cell
 from fscost.profile import plan_format, resolve
 from fscost.stats.ratio import ratio
@@ -72,7 +73,7 @@ def measure(case: Case, kind: str, repetition: int, profile: str, folder: Path, 
     try:
         options = LabOptions(cell_dir=cell_dir, disk_size_bytes=DISK_BYTES)
         formatted = plan_format(cell.profile, disk_size_bytes=DISK_BYTES, seed=cell.seed)
-        built = plan.build(cell, options, formatted, binaries, Path("/mnt"), None)
+        built = plan.build(cell, options, formatted, NativeLab(binaries).place(cell, options))
         if kind == "plain":
             built |= {"disk_server": None, "disks": [{**disk, "file": _sparse(cell_dir / disk["name"])} for disk in built["disks"]]}
         intervals: list[Interval] = []

@@ -18,7 +18,8 @@ from tests.analysis.oracles import CHECKS, LastWriters, Names, check_tags
 from fscost import capture, profile
 from fscost.analyze import explain
 from fscost.lab.base import LabOptions
-from fscost.lab.native import NativeLab, find_binaries
+from fscost.lab.cell.binaries import find_binaries
+from fscost.lab.native import NativeLab
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 

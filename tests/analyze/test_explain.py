@@ -19,7 +19,8 @@ from fscost.analyze import By, Explanation
 from fscost.analyze.commits import Why
 from fscost.errors import InputError
 from fscost.lab.base import LabOptions
-from fscost.lab.native import NativeLab, find_binaries
+from fscost.lab.cell.binaries import find_binaries
+from fscost.lab.native import NativeLab
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 

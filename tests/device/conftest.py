@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fscost.lab.native.binaries import find_binaries
+from fscost.lab.cell.binaries import find_binaries
 
 MIB = 1 << 20
 

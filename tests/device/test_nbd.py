@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fscost import capture
-from fscost.lab.native.binaries import find_binaries
+from fscost.lab.cell.binaries import find_binaries
 
 MIB = 1 << 20
 Serve = Callable[..., Any]

@@ -13,7 +13,8 @@ import pytest
 
 from fscost import capture
 from fscost.lab.base import CellResult, LabOptions
-from fscost.lab.native import Binaries, NativeLab
+from fscost.lab.cell.binaries import Binaries
+from fscost.lab.native import NativeLab
 from fscost.matrix import Cell
 from fscost.profile.model import DiskSpec, FormatPlan, Profile
 from fscost.workload.model import Step, Workload

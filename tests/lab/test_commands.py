@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fscost.lab.native.commands import _word
+from fscost.lab.cell.commands import _word
 
 
 def test_the_commands_of_a_cell(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fscost.lab.native.events import Inspected, ProtocolError, parse
-from fscost.lab.native.samples import samples
-from fscost.lab.native.story import Story
+from fscost.lab.cell.events import Inspected, ProtocolError, parse
+from fscost.lab.cell.samples import samples
+from fscost.lab.cell.story import Story
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

@@ -254,7 +254,7 @@ def alive(pid: int) -> bool:
 
 
 def test_a_silent_agent_is_ended(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fscost.lab.native.plan.deadline_s", lambda _: 1.0)
+    monkeypatch.setattr("fscost.lab.cell.plan.deadline_s", lambda _: 1.0)
     stage.say(stage.good_events()[:3], then="sleep")
     result = stage.run()
     assert result.status == "failed"

@@ -7,13 +7,14 @@ import pytest
 
 from fscost.errors import InputError
 from fscost.host import conditions, tools
-from fscost.lab.native.requirements import why_not
+from fscost.lab.cell.requirements import why_not
+from fscost.lab.native.lab import _why_no_type
 from fscost.profile.model import FormatPlan, Profile
 
 
 def reason(stage: Any, disk_size_bytes: int | None = None, **changes: Any) -> str | None:
     formatted = dataclasses.replace(stage.lab._plan_format(stage.cell.profile, 1 << 30, 0), **changes)
-    return why_not(stage.cell, disk_size_bytes, lambda *_: formatted, None)
+    return why_not(stage.cell, disk_size_bytes, lambda *_: formatted, _why_no_type)
 
 
 def test_nothing_missing(stage: Any) -> None:
@@ -21,8 +22,8 @@ def test_nothing_missing(stage: Any) -> None:
 
 
 def test_a_missing_tool_names_its_package(stage: Any) -> None:
-    found = reason(stage, needs_tools=("sh", "mkfs.nilfs2"))
-    assert found == "mkfs.nilfs2 is missing, which ext4 needs; `apt install nilfs-tools`"
+    found = reason(stage, needs_tools=("sh", "mkfs.udf"))
+    assert found == "mkfs.udf is missing, which ext4 needs; `apt install udftools`"
 
 
 def test_a_missing_workload_tool(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,15 +56,15 @@ def test_what_the_profile_says_of_its_disk(stage: Any) -> None:
     def refuse(profile: Profile, disk_size_bytes: int, seed: int) -> FormatPlan:
         raise InputError("btrfs needs 114 MiB", "give --disk-size 114M")
 
-    assert why_not(stage.cell, None, refuse, None) == "btrfs needs 114 MiB give --disk-size 114M"
+    assert why_not(stage.cell, None, refuse, _why_no_type) == "btrfs needs 114 MiB give --disk-size 114M"
 
 
 def test_every_check_that_fails_has_a_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setattr(conditions, "BASE_CANDIDATES", (tmp_path / "none",))
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("os.open", _refuse)
-    found = conditions.checks([("fscost-agent", None)], tools=["mkfs.nilfs2"])
-    assert {check.name for check in found if not check.ok} >= {"root", "/dev/fuse", "/dev/loop-control", "fscost-agent", "mkfs.nilfs2"}
+    found = conditions.checks([("fscost-agent", None)], tools=["mkfs.udf"])
+    assert {check.name for check in found if not check.ok} >= {"root", "/dev/fuse", "/dev/loop-control", "fscost-agent", "mkfs.udf"}
     assert all(check.detail for check in found)
     assert all(bool(check.remedy) is not check.ok for check in found)
 

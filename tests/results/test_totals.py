@@ -90,5 +90,5 @@ def test_every_metric_has_its_unit_in_its_name_and_a_meaning() -> None:
 
 
 def test_the_native_lab_measures_what_is_registered() -> None:
-    units = pytest.importorskip("fscost.lab.native.samples").UNITS
+    units = pytest.importorskip("fscost.lab.cell.samples").UNITS
     assert {name: metric.unit for name, metric in METRICS.items() if name in units} == units

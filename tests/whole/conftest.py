@@ -9,7 +9,8 @@ import pytest
 from fscost import profile
 from fscost.errors import HostError
 from fscost.lab.base import CellResult, LabOptions
-from fscost.lab.native import NativeLab, RealDevice, find_binaries
+from fscost.lab.cell.binaries import find_binaries
+from fscost.lab.native import NativeLab, RealDevice
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from fscost import profile
 from fscost.lab.base import LabOptions
-from fscost.lab.native import NativeLab, find_binaries
+from fscost.lab.cell.binaries import find_binaries
+from fscost.lab.native import NativeLab
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 

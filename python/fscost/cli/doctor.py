@@ -7,7 +7,7 @@ import typer
 from fscost import host
 from fscost.cli.output.grid import plain
 from fscost.errors import HostError
-from fscost.lab.native import find_binaries
+from fscost.lab.cell.binaries import find_binaries
 
 
 def doctor() -> None:

@@ -13,7 +13,8 @@ from tests.analysis.btrfs import tools
 
 from fscost import analyze, capture, profile
 from fscost.lab.base import LabOptions
-from fscost.lab.native import NativeLab, find_binaries
+from fscost.lab.cell.binaries import find_binaries
+from fscost.lab.native import NativeLab
 from fscost.matrix import Cell
 from fscost.profile.model import DiskSpec, Profile
 from fscost.workload.model import Step, Workload

@@ -13,7 +13,8 @@ import pytest
 
 from fscost import capture, profile, workload
 from fscost.lab.base import LabOptions
-from fscost.lab.native import NativeLab, find_binaries
+from fscost.lab.cell.binaries import find_binaries
+from fscost.lab.native import NativeLab
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 

@@ -16,7 +16,8 @@ from tests.analysis.strip import work
 from fscost import capture, profile
 from fscost.analyze.explain import explain
 from fscost.lab.base import LabOptions
-from fscost.lab.native import NativeLab, find_binaries
+from fscost.lab.cell.binaries import find_binaries
+from fscost.lab.native import NativeLab
 from fscost.matrix import Cell
 from fscost.profile import DiskSpec
 from fscost.workload.model import Step, Workload

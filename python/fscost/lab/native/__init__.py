@@ -1,7 +1,6 @@
 """The native lab: this machine's own kernel, disks that are recorded."""
 
-from fscost.lab.native.binaries import Binaries, find_binaries
 from fscost.lab.native.lab import NativeLab
 from fscost.lab.native.real_device import RealDevice, claim
 
-__all__ = ["Binaries", "NativeLab", "RealDevice", "claim", "find_binaries"]
+__all__ = ["NativeLab", "RealDevice", "claim"]

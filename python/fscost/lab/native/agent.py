@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fscost.host import search_path
-from fscost.lab.native.events import Event, ProtocolError, parse
+from fscost.lab.cell.events import Event, ProtocolError, parse
 
 MAX_LINE_BYTES = 64 << 20  # a probe's pauses of an hour at 1 ms are about 30 MB
 MAX_EVENTS = 10_000

@@ -1,14 +1,13 @@
 """One cell as the agent's plan (docs/cell-protocol.md)."""
 
-import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fscost.errors import InputError
 from fscost.lab.base import LabOptions
-from fscost.lab.native.binaries import Binaries
-from fscost.lab.native.real_device import RealDevice
+from fscost.lab.cell.binaries import Binaries
 from fscost.matrix import Cell
 from fscost.profile.model import DiskSpec, FormatPlan
 from fscost.workload.model import Step
@@ -47,6 +46,19 @@ class Paths:
         return self.cell_dir / "agent.log"
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where the agent runs, as its plan must know it: on this machine, or in a guest."""
+
+    parent_pid: int
+    log: str
+    base: str
+    input: str | None
+    disk_server: Sequence[str] | None
+    devices: Mapping[str, str]
+    """Disks that are block devices already, by name; the others are loop devices on what the disk server serves."""
+
+
 def disk_sizes_bytes(cell: Cell, disk_size_bytes: int) -> dict[str, int]:
     """Each disk of the profile with its size."""
     return {disk.name: disk.size_bytes or disk_size_bytes for disk in cell.profile.disks}
@@ -61,17 +73,16 @@ def disk_server(cell: Cell, options: LabOptions, binaries: Binaries) -> list[str
     return command
 
 
-def build(cell: Cell, options: LabOptions, formatted: FormatPlan, binaries: Binaries, base: Path, device: RealDevice | None) -> dict[str, Any]:
+def build(cell: Cell, options: LabOptions, formatted: FormatPlan, place: Place) -> dict[str, Any]:
     """The plan of one cell; every command complete but for the placeholders that the agent fills in."""
-    paths = Paths(options.cell_dir)
     return {
         "version": VERSION,
-        "parent_pid": os.getpid(),
-        "log": str(paths.output.absolute()),
-        "base": str(base),
-        "input": None if cell.workload.input is None else str(cell.workload.input.absolute()),
-        "disk_server": disk_server(cell, options, binaries) if device is None else None,
-        "disks": [_disk(disk, device) for disk in cell.profile.disks],
+        "parent_pid": place.parent_pid,
+        "log": place.log,
+        "base": place.base,
+        "input": place.input,
+        "disk_server": None if place.disk_server is None else list(place.disk_server),
+        "disks": [_disk(disk, place.devices) for disk in cell.profile.disks],
         "mkfs": [list(command) for command in formatted.mkfs],
         "mount": {
             "type": formatted.mount_type,
@@ -120,10 +131,10 @@ def drop_caches(step: Step, options: LabOptions) -> bool:
     return step.drop_caches or (options.drop_caches and step.measured)
 
 
-def _disk(disk: DiskSpec, device: RealDevice | None) -> dict[str, Any]:
+def _disk(disk: DiskSpec, devices: Mapping[str, str]) -> dict[str, Any]:
     described: dict[str, Any] = {"name": disk.name, "logical_block_bytes": disk.logical_block_bytes}
-    if device is not None:
-        described["device"] = str(device.path)
+    if disk.name in devices:
+        described["device"] = devices[disk.name]
     return described
 
 

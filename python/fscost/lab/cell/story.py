@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fscost.lab.native.events import Attached, Done, Event, Failed, Inspected, Interval, Mounted, ProtocolError
+from fscost.lab.cell.events import Attached, Done, Event, Failed, Inspected, Interval, Mounted, ProtocolError
 
 
 @dataclass

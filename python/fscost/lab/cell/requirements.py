@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from fscost.errors import InputError
-from fscost.host import install_command, kernel_has, missing_tools
-from fscost.lab.native.real_device import RealDevice
+from fscost.host import install_command, missing_tools
 from fscost.matrix import Cell
+from fscost.profile import plan_format
 from fscost.profile import why_not as why_no_profile
 from fscost.profile.model import FormatPlan, Profile
 
@@ -13,11 +13,17 @@ PlanFormat = Callable[[Profile, int, int], FormatPlan]
 """Profile, size of its disks in bytes, seed."""
 
 
-def why_not(cell: Cell, disk_size_bytes: int | None, plan_format: PlanFormat, device: RealDevice | None) -> str | None:
-    """None when the cell can run. Without a disk size, the smallest that the workload fits on is assumed."""
+def plan_of(profile: Profile, disk_size_bytes: int, seed: int) -> FormatPlan:
+    """What mkfs and mount are told: the `PlanFormat` of every lab, except in tests."""
+    return plan_format(profile, disk_size_bytes=disk_size_bytes, seed=seed)
+
+
+def why_not(cell: Cell, disk_size_bytes: int | None, plan_format: PlanFormat, why_no_type: Callable[[str], str | None]) -> str | None:
+    """None when the cell can run. Without a disk size, the smallest that the workload fits on is assumed.
+
+    `why_no_type` says why the lab's kernel does not mount a type.
+    """
     profile, workload = cell.profile, cell.workload
-    if device is not None and len(profile.disks) != 1:
-        return f"{profile.name} needs {len(profile.disks)} disks and --device names one; run it on recorded disks, without --device"
     if workload.only_types and profile.type not in workload.only_types:
         return f"workload {workload.name} runs on {', '.join(workload.only_types)} only, not on {profile.type}"
     unknown = why_no_profile(profile)
@@ -33,13 +39,7 @@ def why_not(cell: Cell, disk_size_bytes: int | None, plan_format: PlanFormat, de
         formatted = plan_format(profile, size_bytes, cell.seed)
     except InputError as error:
         return " ".join(str(error).split())
-    return _file_system(formatted.mount_type) or _tools(profile.name, formatted.needs_tools) or _tools(workload.name, workload.needs_tools)
-
-
-def _file_system(name: str) -> str | None:
-    if kernel_has(name):
-        return None
-    return f"this kernel has no {name} (neither in /proc/filesystems nor as a module); boot one that has it, or install its extra modules"
+    return why_no_type(formatted.mount_type) or _tools(profile.name, formatted.needs_tools) or _tools(workload.name, workload.needs_tools)
 
 
 def _tools(needed_by: str, tools: tuple[str, ...]) -> str | None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from fscost.lab.base import Sample
-from fscost.lab.native.events import Interval
+from fscost.lab.cell.events import Interval
 
 UNITS = {
     "device_write_bytes": "bytes",

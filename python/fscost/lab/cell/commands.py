@@ -3,12 +3,9 @@
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from fscost.lab.base import LabOptions
-from fscost.lab.native import plan
-from fscost.lab.native.binaries import Binaries
-from fscost.lab.native.real_device import RealDevice
+from fscost.lab.cell import plan
 from fscost.matrix import Cell
 from fscost.profile.model import FormatPlan
 
@@ -16,24 +13,27 @@ _PLACEHOLDER = re.compile(r"((?<!\$)\{(?:dir|input|scratch|disk\.[^{}]+)\})")
 _SETTLE = {"sync": "sync -f {dir}", "remount": "umount {dir} && {mount}"}
 
 
-def commands(cell: Cell, options: LabOptions, formatted: FormatPlan, binaries: Binaries, base: Path, device: RealDevice | None) -> list[str]:
-    """Every command of one cell, in order. The agent makes the same system calls itself where a line shows `losetup` or `mount`."""
-    return list(_commands(cell, options, formatted, binaries, base, device))
+def commands(cell: Cell, options: LabOptions, formatted: FormatPlan, place: plan.Place, servers: Sequence[str]) -> list[str]:
+    """Every command of one cell, in order; `servers` are those that run beside the others. The agent makes the same system calls itself
+    where a line shows `losetup` or `mount`."""
+    return list(_commands(cell, options, formatted, place, servers))
 
 
-def _commands(cell: Cell, options: LabOptions, formatted: FormatPlan, binaries: Binaries, base: Path, device: RealDevice | None) -> Iterator[str]:
+def _commands(cell: Cell, options: LabOptions, formatted: FormatPlan, place: plan.Place, servers: Sequence[str]) -> Iterator[str]:
+    base = place.base
     values = {"{dir}": f"{base}/fs", "{input}": f"{base}/input", "{scratch}": f"{base}/scratch"}
-    if device is None:
-        yield f"{shlex.join(plan.disk_server(cell, options, binaries))} &"
+    for server in servers:
+        yield f"{server} &"
     for disk in cell.profile.disks:
         values[f"{{disk.{disk.name}}}"] = f'"$disk_{disk.name}"'
-        source = _attach(disk.name, disk.logical_block_bytes) if device is None else shlex.quote(str(device.path))
+        device = place.devices.get(disk.name)
+        source = _attach(disk.name, disk.logical_block_bytes) if device is None else shlex.quote(device)
         yield f"export disk_{disk.name}={source}"
     for command in formatted.mkfs:
         yield _argv(command, values)
     yield f"mount -t tmpfs tmpfs {base} && mkdir {base}/fs {base}/input {base}/scratch"
-    if cell.workload.input is not None:
-        yield f"mount --bind -o ro {shlex.quote(str(cell.workload.input.absolute()))} {base}/input"
+    if place.input is not None:
+        yield f"mount --bind -o ro {shlex.quote(place.input)} {base}/input"
     mount = _mount(formatted, values)
     yield mount
     for command in formatted.after_mount:

@@ -1,0 +1,1 @@
+"""What the labs share: one cell as a plan for the agent, what it says, and the samples made of it."""

@@ -1,0 +1,143 @@
+"""One cell, from its plan to its samples, wherever its agent runs."""
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fscost import capture, host
+from fscost.errors import FscostError, HostError
+from fscost.lab.base import CellResult, LabOptions
+from fscost.lab.cell import plan
+from fscost.lab.cell.events import Event, Failed, ProtocolError
+from fscost.lab.cell.samples import samples
+from fscost.lab.cell.story import Story
+from fscost.matrix import Cell
+
+LAST_WORDS_BYTES = 2000
+
+Agent = Callable[[dict[str, Any], Callable[[Event], None]], str]
+"""Runs a plan, tells each event as it comes, and returns how the agent ended; ProtocolError for a stream that is no story."""
+
+
+def measure(cell: Cell, options: LabOptions, built: dict[str, Any], agent: Agent, on_step: Callable[[str], None], disk_model: str) -> CellResult:
+    """Run the plan `built` of `cell` by `agent`; what it wrote is recorded if a disk server is in the plan."""
+    paths = plan.Paths(options.cell_dir)
+    _make_folder(options.cell_dir)
+    keep = False
+    recorded = built["disk_server"] is not None
+    try:
+        result = _run(cell, built, paths, agent, on_step, recorded)
+        result.facts |= {
+            "disk_model": disk_model,
+            "recording_on": host.folder_facts(paths.cell_dir),
+            "plan": {key: built[key] for key in ("disk_server", "mkfs", "mount", "after_mount", "steps")},
+        }
+        if result.status == "done" and recorded and options.look is not None:
+            # Before packing: what is not compressed is read faster.
+            options.look(result, paths.recording)
+        keep = result.keep_recording or result.kind in _KEEP_RECORDING
+        if options.keep_recording and result.status == "done":
+            keep = True
+            if recorded:
+                _pack(paths.recording, result.facts)
+    finally:
+        # Ctrl-C included: a partial recording is of no use to anybody, and may be large.
+        if not keep:
+            paths.recording.unlink(missing_ok=True)
+        _remove_if_empty(paths.agent_errors)
+    result.recording = paths.recording if keep and paths.recording.exists() else None
+    result.output = paths.output if paths.output.exists() else None
+    return result
+
+
+def _run(cell: Cell, built: dict[str, Any], paths: plan.Paths, agent: Agent, on_step: Callable[[str], None], recorded: bool) -> CellResult:
+    story = Story(plan.interval_names(cell), [disk["name"] for disk in built["disks"]], on_step)
+    try:
+        story.begin()
+        ended = agent(built, story.hear)
+        if story.ending is None:
+            raise ProtocolError(f"it ended without a word ({ended})")
+        if not isinstance(story.ending, Failed):
+            story.check_complete()
+    except ProtocolError as error:
+        because = f"the agent of {cell.id} failed: {error}{_last_words(paths.agent_errors)}"
+        return CellResult(cell, "failed", because, facts=story.facts(), kind="internal")
+    facts = story.facts()
+    if isinstance(story.ending, Failed):
+        facts["failure"] = {
+            "step": story.ending.step,
+            "status": story.ending.status,
+            "signal": story.ending.signal,
+            "kernel": list(story.ending.kernel),
+        }
+        return CellResult(cell, "failed", _because(story.ending), facts=facts, kind=story.ending.kind)
+    if recorded:
+        failure = _prove(paths, story)
+        if failure is not None:
+            kind, because = failure
+            return CellResult(cell, "failed", because, facts=facts, kind=kind)
+        facts["conservation"] = "the recording's bytes equal the kernel's counters, for each interval and disk"
+    else:
+        facts["conservation"] = "kernel's counters only: a real device is not recorded"
+    return CellResult(cell, "done", samples=samples(story.intervals), facts=facts)
+
+
+_KEEP_RECORDING = ("conservation", "recording")
+"""Failures that are about the recording itself, which somebody will want to look at."""
+
+
+def _prove(paths: plan.Paths, story: Story) -> tuple[str, str] | None:
+    """Promise 1: the recording's bytes are the kernel's, else the kind of failure and why. Writes the table of requests."""
+    kernel = [capture.KernelInterval(interval.name, interval.counters) for interval in story.intervals]
+    try:
+        different = capture.differences(capture.intervals(paths.recording), kernel)
+        if different:
+            return "conservation", "the recording and the kernel disagree: " + "; ".join(different)
+        capture.write_requests(paths.recording, paths.requests)
+    except HostError:
+        raise
+    except FscostError as error:
+        return "recording", str(error)
+    except OSError as error:
+        kind = "host-disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "recording"
+        return kind, f"{paths.cell_dir}: {error.strerror}; free some space there, or choose another folder with --out"
+    return None
+
+
+def _pack(recording: Path, facts: dict[str, Any]) -> None:
+    """Compress a recording that stays; not while recording, when it would take the CPU from the workload. Unpacked it is as good."""
+    try:
+        capture.pack(recording)
+    except (FscostError, OSError) as error:
+        facts["recording_not_packed"] = str(error)
+
+
+def _because(failed: Failed) -> str:
+    """The agent's paragraph, and the kernel's own words, unless it only complains about a disk that we took away."""
+    because = failed.message.strip() or f"{failed.kind} in {failed.step}"
+    if failed.kernel and failed.kind not in ("host-disk-full", "disk-server"):
+        because += "\nthe kernel said: " + "\n  ".join(list(dict.fromkeys(failed.kernel))[-5:])
+    return because
+
+
+def _last_words(errors: Path) -> str:
+    try:
+        with errors.open("rb") as file:
+            file.seek(max(0, errors.stat().st_size - LAST_WORDS_BYTES))
+            words = file.read().decode(errors="replace").strip()
+    except OSError:
+        return ""
+    return f"\n{words}" if words else ""
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HostError(f"{folder}: {error.strerror}", "choose another folder with --out") from None
+
+
+def _remove_if_empty(file: Path) -> None:
+    if file.exists() and file.stat().st_size == 0:
+        file.unlink()
