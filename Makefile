@@ -104,7 +104,7 @@ lock: .venv/.packages ## Bring both lock files up to the declared dependencies (
 wheel: setup ## Make target/wheels/fscost-….whl, complete with the two binaries
 	trap 'rm -rf fscost._native.data' EXIT; \
 	mkdir -p fscost._native.data/scripts; \
-	install -s $(TARGET)/release/fscost-disk $(TARGET)/release/fscost-agent fscost._native.data/scripts/; \
+	install -s $(TARGET)/release/fscost-disk $(TARGET)/$(STATIC)/release/fscost-agent fscost._native.data/scripts/; \
 	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out target/wheels
 
 .PHONY: clean
@@ -133,7 +133,11 @@ $(NATIVE): Cargo.toml Cargo.lock pyproject.toml $(NATIVE_SOURCES) .venv/.package
 
 .PRECIOUS: $(NATIVE)
 
+# The agent is the first process of guests, which have no library: static. The target is named so that only it is, not what builds it.
+STATIC := $(shell uname -m)-unknown-linux-gnu
+
 .PHONY: binaries
 binaries: | system .venv/.made-for
-	cargo build --workspace --exclude fscost-bindings --release --locked
-	@ln -sfn $(TARGET)/release/fscost-disk $(TARGET)/release/fscost-agent $(BIN)/
+	cargo build --package fscost-device --release --locked
+	RUSTFLAGS='-C target-feature=+crt-static' cargo build --package fscost-agent --release --locked --target $(STATIC)
+	@ln -sfn $(TARGET)/release/fscost-disk $(TARGET)/$(STATIC)/release/fscost-agent $(BIN)/

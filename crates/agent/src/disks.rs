@@ -126,7 +126,11 @@ fn real(plan: &DiskPlan, fd: OwnedFd) -> Result<Disk> {
         .map(|name| name.to_string_lossy().into_owned());
     let kernel_name = name
         .ok_or_else(|| CellError::new(Kind::Attach, format!("{} is no device", path.display())))?;
-    let base_line = block_stat(&kernel_name)?.counters;
+    let base_line = if plan.is_new {
+        Counters::default()
+    } else {
+        block_stat(&kernel_name)?.counters
+    };
     Ok(Disk {
         name: plan.name.clone(),
         path,

@@ -5,11 +5,10 @@
 
 use crate::error::{CellError, Context, Kind, Result};
 use crate::handoff::adopt;
+use crate::port::open_port;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
 /// The longest message of the control channel: a mark at its longest (docs/cell-protocol.md).
@@ -41,11 +40,7 @@ fn run(arguments: &[String]) -> Result<()> {
         .and_then(|word| word.parse().ok())
         .ok_or_else(usage)?;
     let control = adopt(number)?;
-    let mut to_host = File::options()
-        .read(true)
-        .write(true)
-        .open(Path::new(port))
-        .context(Kind::Internal, || format!("open {port}"))?;
+    let mut to_host = open_port(port)?;
     let mut from_host = BufReader::new(
         to_host
             .try_clone()

@@ -5,6 +5,7 @@
 //! on, and powers off. It stays in the initramfs itself: the kernel looks for modules where its first process lives.
 
 use crate::error::{CellError, Context, Kind, Result};
+use crate::port::{open_port, wait_for};
 use rustix::mount::{MountFlags, mount, mount_bind_recursive};
 use rustix::system::RebootCommand;
 use serde::Deserialize;
@@ -15,7 +16,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 const EVENTS_PORT: &str = "fscost.events";
 /// Where devices lie in the order's plan: `/dev/fscost/main`.
@@ -23,9 +25,8 @@ const DEVICES: &str = "/dev/fscost";
 const HOST: &str = "/host";
 /// The agent, where `fscost-agent run` in the host's root finds it.
 const AGENT: &str = "/run/fscost/agent";
-/// Devices and shares are plugged after the snapshot: they come some time after the order.
-const PLUG_LIMIT: Duration = Duration::from_secs(20);
-const PLUG_PAUSE: Duration = Duration::from_millis(5);
+/// The host takes a guest for dead that has said nothing for long.
+const ALIVE_PAUSE: Duration = Duration::from_secs(2);
 
 /// What the host wants.
 #[derive(Debug, Deserialize)]
@@ -69,30 +70,26 @@ fn live() -> Result<()> {
             .context(Kind::Internal, || format!("mount {target}"))?;
     }
     load_modules()?;
-    let mut events = open_port(EVENTS_PORT)?;
+    let mut port = open_port(EVENTS_PORT)?;
+    let events = Events::to(&port)?;
     let release = rustix::system::uname();
-    tell(
-        &mut events,
+    events.tell(
         &json!({"event": "hello", "agent": env!("CARGO_PKG_VERSION"), "kernel": release.release().to_string_lossy()}),
     )?;
     let mut line = Vec::new();
-    BufReader::new(
-        events
-            .try_clone()
-            .context(Kind::Internal, || "duplicate the port")?,
-    )
-    .read_until(b'\n', &mut line)
-    .context(Kind::Plan, || "read the order")?;
+    BufReader::new(&mut port)
+        .read_until(b'\n', &mut line)
+        .context(Kind::Plan, || "read the order")?;
+    events.stay_alive();
     let served = serde_json::from_slice(&line)
         .context(Kind::Plan, || "understand the order")
-        .and_then(|order| serve(order, &mut events));
+        .and_then(|order| serve(order, &events));
     if let Err(error) = served {
-        tell(
-            &mut events,
+        events.tell(
             &json!({"event": "failed", "step": "", "kind": error.kind, "message": error.paragraph(), "status": null, "signal": null, "kernel": []}),
         )?;
     }
-    tell(&mut events, &json!({"event": "bye"}))
+    events.tell(&json!({"event": "bye"}))
 }
 
 /// In the order of `/modules/order`: each after what it needs.
@@ -112,7 +109,7 @@ fn load_modules() -> Result<()> {
     Ok(())
 }
 
-fn serve(order: Order, events: &mut File) -> Result<()> {
+fn serve(order: Order, events: &Events) -> Result<()> {
     make_dir(HOST)?;
     mount_share(&order.root, HOST)?;
     for (kind, target, data) in [
@@ -124,7 +121,7 @@ fn serve(order: Order, events: &mut File) -> Result<()> {
             .context(Kind::Internal, || format!("mount {}", target.display()))?;
     }
     let in_host = |path: &str| PathBuf::from(format!("{HOST}{path}"));
-    make_dir(in_host("/run/fscost"))?;
+    make_dir(in_host("/run/fscost/base"))?;
     fs::copy("/init", in_host(AGENT)).context(Kind::Internal, || "copy the agent")?;
     if let Some(input) = &order.input {
         let target = in_host("/run/fscost/input");
@@ -146,7 +143,7 @@ fn serve(order: Order, events: &mut File) -> Result<()> {
     run(&order.plan, events)
 }
 
-fn run(plan: &Value, events: &mut File) -> Result<()> {
+fn run(plan: &Value, events: &Events) -> Result<()> {
     let mut command = Command::new(AGENT);
     command
         .arg("run")
@@ -175,10 +172,7 @@ fn run(plan: &Value, events: &mut File) -> Result<()> {
             .split(b'\n')
             .map_while(std::io::Result::ok)
         {
-            events
-                .write_all(&line)
-                .and_then(|()| events.write_all(b"\n"))
-                .context(Kind::Internal, || "pass an event on")?;
+            events.pass_on(&line)?;
         }
     }
     child
@@ -188,7 +182,7 @@ fn run(plan: &Value, events: &mut File) -> Result<()> {
 }
 
 /// What the commands printed, last: the host has it in no other way.
-fn send_log(plan: &Value, events: &mut File) -> Result<()> {
+fn send_log(plan: &Value, events: &Events) -> Result<()> {
     const PART_BYTES: usize = 64 * 1024;
     let path = format!("{HOST}{}", plan["log"].as_str().unwrap_or_default());
     let Ok(mut log) = File::open(path) else {
@@ -202,10 +196,8 @@ fn send_log(plan: &Value, events: &mut File) -> Result<()> {
         if length == 0 {
             return Ok(());
         }
-        tell(
-            events,
-            &json!({"event": "output", "text": String::from_utf8_lossy(&part[..length])}),
-        )?;
+        events
+            .tell(&json!({"event": "output", "text": String::from_utf8_lossy(&part[..length])}))?;
     }
 }
 
@@ -233,8 +225,11 @@ fn disk_of(serial: &str) -> Option<String> {
         .find_map(|entry| {
             let found = fs::read_to_string(entry.path().join("serial")).ok()?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            let is_there = fs::metadata(Path::new("/dev").join(&name))
-                .is_ok_and(|node| node.file_type().is_block_device());
+            // The device's files come one after the other; `bdi` is linked when the kernel has added all (`device_add_disk`).
+            let is_there = entry.path().join("bdi").exists()
+                && entry.path().join("queue/scheduler").exists()
+                && fs::metadata(Path::new("/dev").join(&name))
+                    .is_ok_and(|node| node.file_type().is_block_device());
             (found.trim_end_matches(['\0', '\n']) == serial && is_there).then_some(name)
         })
 }
@@ -248,46 +243,42 @@ fn prepare_queue(device: &str) -> Result<()> {
     Ok(())
 }
 
-fn open_port(name: &str) -> Result<File> {
-    let path = wait_for(&format!("port {name}"), || {
-        fs::read_dir("/sys/class/virtio-ports")
-            .ok()?
-            .flatten()
-            .find_map(|entry| {
-                let found = fs::read_to_string(entry.path().join("name")).ok()?;
-                (found.trim() == name).then(|| Path::new("/dev").join(entry.file_name()))
-            })
-    })?;
-    File::options()
-        .read(true)
-        .write(true)
-        .open(&path)
-        .context(Kind::Internal, || format!("open {}", path.display()))
-}
-
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T> {
-    let deadline = Instant::now() + PLUG_LIMIT;
-    loop {
-        if let Some(found) = look() {
-            return Ok(found);
-        }
-        if Instant::now() >= deadline {
-            let seconds = PLUG_LIMIT.as_secs();
-            return Err(CellError::new(
-                Kind::Attach,
-                format!("{what} did not come within {seconds} s"),
-            ));
-        }
-        std::thread::sleep(PLUG_PAUSE);
-    }
-}
-
 fn make_dir(path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
     fs::create_dir_all(path).context(Kind::Internal, || format!("make {}", path.display()))
 }
 
-fn tell(port: &mut File, event: &Value) -> Result<()> {
-    port.write_all(format!("{event}\n").as_bytes())
-        .context(Kind::Internal, || "write to the host")
+/// The port, a whole line at a time, from several threads.
+#[derive(Clone)]
+struct Events(Arc<Mutex<File>>);
+
+impl Events {
+    fn to(port: &File) -> Result<Self> {
+        let own = port
+            .try_clone()
+            .context(Kind::Internal, || "duplicate the port")?;
+        Ok(Self(Arc::new(Mutex::new(own))))
+    }
+
+    fn tell(&self, event: &Value) -> Result<()> {
+        self.pass_on(event.to_string().as_bytes())
+    }
+
+    fn pass_on(&self, line: &[u8]) -> Result<()> {
+        // Whoever died while writing has cut a line, which the host will notice.
+        let mut port = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        port.write_all(line)
+            .and_then(|()| port.write_all(b"\n"))
+            .context(Kind::Internal, || "write to the host")
+    }
+
+    /// A sign of life, for as long as the machine runs.
+    fn stay_alive(&self) {
+        let events = self.clone();
+        std::thread::spawn(move || {
+            while events.tell(&json!({"event": "alive"})).is_ok() {
+                std::thread::sleep(ALIVE_PAUSE);
+            }
+        });
+    }
 }

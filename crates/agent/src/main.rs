@@ -22,12 +22,14 @@ mod mount;
 mod namespace;
 mod outer;
 mod plan;
+mod port;
 mod probe;
 mod process;
 mod reap;
 mod relay;
 mod step;
 mod sync_calls;
+mod tied;
 mod usage;
 mod watchdog;
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Some("init") => init::main(),
         Some("guest") => guest::main(),
         Some("forward") => forward::main(&std::env::args().skip(2).collect::<Vec<_>>()),
+        Some("tied") => tied::main(&std::env::args().skip(2).collect::<Vec<_>>()),
         Some("--version") => {
             println!("fscost-agent {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

@@ -60,6 +60,9 @@ pub struct DiskPlan {
     /// Use this real block device.
     #[serde(default)]
     pub device: Option<PathBuf>,
+    /// The device came into being for this cell: what the kernel read when it found it counts too.
+    #[serde(default)]
+    pub is_new: bool,
 }
 
 /// Arguments of mount(2).

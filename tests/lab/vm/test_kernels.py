@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fscost.errors import HostError, InputError
-from fscost.lab.vm import kernels
+from fscost.lab.vm import cache, kernels
 
 KERNEL = b"\x7fELF" + bytes(4000)
 
@@ -41,32 +41,60 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for program in programs.iterdir():
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path
 
 
 def test_a_kernel_is_fetched_once_and_whole(distribution: Path) -> None:
-    cache = distribution / "cache"
-    assert kernels.cached("6.12", cache) is None
-    kernel = kernels.fetch("6.12", cache)
+    assert kernels.cached("6.12") is None
+    kernel = kernels.fetch("6.12")
     assert (kernel.version, kernel.vmlinux.read_bytes()) == ("6.12.9-test", KERNEL)
     assert (kernel.modules / "modules.builtin").is_file()
-    assert kernels.fetch("6.12", cache) == kernel == kernels.cached("6.12", cache)
+    assert kernels.fetch("6.12") == kernel == kernels.cached("6.12")
     assert (distribution / "calls").read_text() == "download linux-image-6.12.9-test\n"
-    assert [path.name for path in cache.iterdir()] == ["6.12"]
+    assert kept(distribution) == ["6.12"]
 
 
 def test_without_a_network_nothing_is_left(distribution: Path) -> None:
     (distribution / "offline").touch()
     with pytest.raises(HostError, match="no network"):
-        kernels.fetch("6.12", distribution / "cache")
-    assert list((distribution / "cache").iterdir()) == []
+        kernels.fetch("6.12")
+    assert kept(distribution) == []
 
 
-def test_an_unknown_kernel_is_refused(tmp_path: Path) -> None:
+def test_what_a_killed_one_left_goes(distribution: Path) -> None:
+    left = distribution / "cache" / "fscost" / "kernels" / ".making-abc"
+    left.mkdir(parents=True)
+    kernels.fetch("6.12")
+    assert not left.exists()
+
+
+def test_files_of_ones_own(distribution: Path) -> None:
+    tree = distribution / "tree"
+    kernel = kernels.of_files(tree / "boot" / "vmlinuz-6.12.9-test", tree)
+    assert kernel.modules == tree / "lib" / "modules" / "6.12.9-test"
+    assert kernel.vmlinux.read_bytes() == KERNEL
+    assert kernel.version == "6.12.9-test"
+    assert kernels.of_files(tree / "boot" / "vmlinuz-6.12.9-test", kernel.modules) == kernel
+
+
+@pytest.mark.parametrize(
+    ("image", "modules", "words"), [("none", "", "No such file"), ("boot/vmlinuz-6.12.9-test", "boot", "no modules.builtin")]
+)
+def test_files_that_are_no_kernel(distribution: Path, image: str, modules: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        kernels.of_files(distribution / "tree" / image, distribution / "tree" / modules)
+
+
+def test_an_unknown_kernel_is_refused() -> None:
     with pytest.raises(InputError, match=r"6\.12, 6\.1"):
-        kernels.fetch("5.4", tmp_path)
+        kernels.fetch("5.4")
 
 
 def test_the_cache_is_the_user_s(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert kernels.cache_folder() == Path("/somewhere/fscost/kernels")
+    assert cache.root() == Path("/somewhere/fscost")
+
+
+def kept(distribution: Path) -> list[str]:
+    return [path.name for path in (distribution / "cache" / "fscost" / "kernels").iterdir() if path.name != ".lock"]

@@ -94,7 +94,32 @@ class Done:
     recording: dict[str, Any]
 
 
-Event = Attached | Mounted | Inspected | Interval | Failed | Done
+@dataclass(frozen=True)
+class Hello:
+    """A guest is there, and waits for its order."""
+
+    agent: str
+    kernel: str
+
+
+@dataclass(frozen=True)
+class Alive:
+    """A guest has nothing to say, but could."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """A part of what a guest's commands printed."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Bye:
+    """A guest powers off."""
+
+
+Event = Attached | Mounted | Inspected | Interval | Failed | Done | Hello | Alive | Output | Bye
 
 
 def parse(line: bytes) -> Event:
@@ -242,6 +267,10 @@ _BUILDERS: Mapping[str, Callable[[_Fields], Event]] = {
     "interval": _interval,
     "failed": _failed,
     "done": _done,
+    "hello": lambda fields: Hello(fields.text("agent"), fields.text("kernel")),
+    "alive": lambda _: Alive(),
+    "output": lambda fields: Output(fields.text("text")),
+    "bye": lambda _: Bye(),
 }
 
 

@@ -57,6 +57,8 @@ class Place:
     disk_server: Sequence[str] | None
     devices: Mapping[str, str]
     """Disks that are block devices already, by name; the others are loop devices on what the disk server serves."""
+    is_new: bool = False
+    """Whether these devices came into being for this cell."""
 
 
 def disk_sizes_bytes(cell: Cell, disk_size_bytes: int) -> dict[str, int]:
@@ -82,7 +84,7 @@ def build(cell: Cell, options: LabOptions, formatted: FormatPlan, place: Place) 
         "base": place.base,
         "input": place.input,
         "disk_server": None if place.disk_server is None else list(place.disk_server),
-        "disks": [_disk(disk, place.devices) for disk in cell.profile.disks],
+        "disks": [_disk(disk, place) for disk in cell.profile.disks],
         "mkfs": [list(command) for command in formatted.mkfs],
         "mount": {
             "type": formatted.mount_type,
@@ -131,10 +133,10 @@ def drop_caches(step: Step, options: LabOptions) -> bool:
     return step.drop_caches or (options.drop_caches and step.measured)
 
 
-def _disk(disk: DiskSpec, devices: Mapping[str, str]) -> dict[str, Any]:
+def _disk(disk: DiskSpec, place: Place) -> dict[str, Any]:
     described: dict[str, Any] = {"name": disk.name, "logical_block_bytes": disk.logical_block_bytes}
-    if disk.name in devices:
-        described["device"] = devices[disk.name]
+    if disk.name in place.devices:
+        described |= {"device": place.devices[disk.name], "is_new": place.is_new}
     return described
 
 

@@ -39,6 +39,8 @@ class Story:
                 self._interval(event)
             case Failed() | Done():
                 self.ending = event
+            case _:
+                raise ProtocolError(f"{type(event).__name__.lower()} is not for the runner")
 
     def _interval(self, interval: Interval) -> None:
         number = len(self.intervals)

@@ -3,21 +3,19 @@
 import contextlib
 import json
 import os
-import selectors
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fscost.host import search_path
 from fscost.lab.cell.events import Event, ProtocolError, parse
+from fscost.lab.cell.lines import Lines
 
-MAX_LINE_BYTES = 64 << 20  # a probe's pauses of an hour at 1 ms are about 30 MB
 MAX_EVENTS = 10_000
 TERMINATE_S = 10
 LINGER_S = 10
-_CHUNK_BYTES = 1 << 16
 
 
 def run_agent(agent: Path, plan: dict[str, Any], errors: Path, deadline_s: float, on_event: Callable[[Event], None]) -> int:
@@ -37,7 +35,9 @@ def run_agent(agent: Path, plan: dict[str, Any], errors: Path, deadline_s: float
             start_new_session=True,
         )
         try:
-            for number, line in enumerate(_lines(process, time.monotonic() + deadline_s)):
+            assert process.stdout is not None
+            lines = Lines(process.stdout.fileno())
+            for number, line in enumerate(lines.until(time.monotonic() + deadline_s)):
                 if number >= MAX_EVENTS:
                     raise ProtocolError(f"more than {MAX_EVENTS} events")
                 on_event(parse(line))
@@ -54,32 +54,6 @@ def _plan_file(plan: dict[str, Any]) -> Any:
     file.write(json.dumps(plan).encode())
     file.seek(0)
     return file
-
-
-def _lines(process: subprocess.Popen[bytes], deadline: float) -> Iterator[bytes]:
-    """Complete lines of the agent's output until it ends; a last line without an end is damage, for the parser to say."""
-    assert process.stdout is not None
-    descriptor = process.stdout.fileno()
-    pending = bytearray()
-    searched = 0
-    with selectors.DefaultSelector() as selector:
-        selector.register(descriptor, selectors.EVENT_READ)
-        while True:
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                raise ProtocolError("it did not end in the time that its steps may take")
-            chunk = os.read(descriptor, _CHUNK_BYTES)
-            if not chunk:
-                break
-            pending += chunk
-            while (end := pending.find(b"\n", searched)) >= 0:
-                yield bytes(pending[:end])
-                del pending[: end + 1]
-                searched = 0
-            searched = len(pending)
-            if searched > MAX_LINE_BYTES:
-                raise ProtocolError(f"a line longer than {MAX_LINE_BYTES} bytes")
-    if pending:
-        yield bytes(pending)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

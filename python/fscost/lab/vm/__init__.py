@@ -1,0 +1,5 @@
+"""The VM lab: a throwaway virtual machine for each cell, without any privilege."""
+
+from fscost.lab.vm.lab import VmLab
+
+__all__ = ["VmLab"]

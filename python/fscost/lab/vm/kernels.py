@@ -3,16 +3,16 @@
 A kernel is kept below the user's cache, complete or not at all: `vmlinux`, `modules/`, `VERSION`.
 """
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from fscost.errors import HostError, InputError
-from fscost.lab.vm import vmlinux
+from fscost.lab.vm import cache, vmlinux
 
 PACKAGES = {"6.12": "linux-image-6.12-amd64", "6.1": "linux-image-amd64"}
 """Debian 12's names; each depends on the package of the newest build, whose name has its version in it."""
@@ -28,15 +28,9 @@ class GuestKernel:
     modules: Path
 
 
-def cache_folder() -> Path:
-    """`$XDG_CACHE_HOME/fscost/kernels`, or below `~/.cache`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "fscost" / "kernels"
-
-
-def cached(name: str, cache: Path | None = None) -> GuestKernel | None:
+def cached(name: str) -> GuestKernel | None:
     """The kernel if it was fetched before."""
-    folder = (cache or cache_folder()) / name
+    folder = cache.root() / "kernels" / name
     try:
         version = (folder / "VERSION").read_text().strip()
     except OSError:
@@ -44,31 +38,40 @@ def cached(name: str, cache: Path | None = None) -> GuestKernel | None:
     return GuestKernel(version, folder / "vmlinux", folder / "modules")
 
 
-def fetch(name: str = DEFAULT, cache: Path | None = None) -> GuestKernel:
+def fetch(name: str = DEFAULT) -> GuestKernel:
     """The kernel, from the cache or from the distribution."""
-    cache = cache or cache_folder()
-    found = cached(name, cache)
-    if found is not None:
-        return found
     if name not in PACKAGES:
         raise InputError(f"no guest kernel is called {name!r}", f"there are {', '.join(PACKAGES)}; or name files: --kernel VMLINUZ --modules DIR")
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=cache) as work:
-        made = _make(PACKAGES[name], Path(work))
-        try:
-            made.rename(cache / name)
-        except OSError:
-            # Another was faster; theirs is the same.
-            if cached(name, cache) is None:
-                raise
-    again = cached(name, cache)
-    if again is None:
-        raise HostError(f"the kernel just fetched is not in {cache}", "was it removed meanwhile? try again")
-    return again
+    cache.complete(cache.root() / "kernels" / name, lambda folder: _make(PACKAGES[name], folder))
+    found = cached(name)
+    if found is None:
+        raise HostError(f"{cache.root() / 'kernels' / name} is not complete", "remove it, and try again")
+    return found
 
 
-def _make(package: str, work: Path) -> Path:
+def of_files(image: Path, modules: Path) -> GuestKernel:
+    """A kernel that somebody names: `modules` is its `/lib/modules/VERSION`, or a folder that holds that alone below `lib/modules`."""
+    try:
+        content = image.read_bytes()
+    except OSError as error:
+        raise InputError(f"{image}: {error.strerror}", "name a kernel's image: --kernel VMLINUZ --modules DIR") from None
+    folders = [modules] if (modules / "modules.builtin").is_file() else sorted(modules.glob("lib/modules/*"))
+    if len(folders) != 1 or not (folders[0] / "modules.builtin").is_file():
+        raise InputError(
+            f"{modules} is no folder of a kernel's modules: it has no modules.builtin", "name what is /lib/modules/VERSION for that kernel"
+        )
+    digest = hashlib.sha256(content).hexdigest()[:16]
+
+    def make(folder: Path) -> None:
+        (folder / "vmlinux").write_bytes(vmlinux.unpack(content, str(image)))
+
+    unpacked = cache.complete(cache.root() / "kernels" / digest, make) / "vmlinux"
+    return GuestKernel(vmlinux.version(unpacked.read_bytes()) or folders[0].name, unpacked, folders[0])
+
+
+def _make(package: str, made: Path) -> None:
     versioned = _versioned(package)
+    work = made.parent
     _run(["apt-get", "download", versioned], work)
     archives = list(work.glob("*.deb"))
     if len(archives) != 1:
@@ -80,12 +83,9 @@ def _make(package: str, work: Path) -> Path:
     folders = sorted(path for base in ("lib/modules", "usr/lib/modules") for path in (unpacked / base).glob("*") if path.is_dir())
     if len(images) != 1 or len(folders) != 1:
         raise HostError(f"{versioned} has {len(images)} kernels and {len(folders)} folders of modules, not one of each")
-    made = work / "made"
-    made.mkdir()
     (made / "vmlinux").write_bytes(vmlinux.unpack(images[0].read_bytes(), images[0].name))
     shutil.move(folders[0], made / "modules")
     (made / "VERSION").write_text(folders[0].name + "\n")
-    return made
 
 
 def _versioned(package: str) -> str:

@@ -3,6 +3,7 @@
 import json
 import socket
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,9 +20,23 @@ class Monitor:
         self._receive()  # the greeting
         self.execute("qmp_capabilities")
 
+    def pass_file(self, name: str, descriptor: int) -> None:
+        """What `fd:NAME` means from then on."""
+        self._ask({"execute": "getfd", "arguments": {"fdname": name}}, [descriptor])
+
     def execute(self, command: str, **arguments: Any) -> Any:
         """Its answer; events in between are dropped."""
-        self._stream.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+        return self._ask({"execute": command, "arguments": arguments})
+
+    def _ask(self, question: dict[str, Any], descriptors: Sequence[int] = ()) -> Any:
+        command = question["execute"]
+        text = json.dumps(question).encode() + b"\n"
+        try:
+            # Descriptors go with the first byte.
+            sent = socket.send_fds(self._stream, [text], descriptors) if descriptors else 0
+            self._stream.sendall(text[sent:])
+        except OSError as error:
+            raise HostError(f"QEMU's monitor: {error}") from None
         while True:
             answer = self._receive()
             if "return" in answer:

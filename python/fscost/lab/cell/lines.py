@@ -1,0 +1,57 @@
+"""Complete lines of what an agent says, which is a stranger's word: never too long, never waited for without end."""
+
+import os
+import selectors
+import time
+from collections.abc import Iterator
+
+from fscost.lab.cell.events import ProtocolError
+
+MAX_LINE_BYTES = 64 << 20  # a probe's pauses of an hour at 1 ms are about 30 MB
+_CHUNK_BYTES = 1 << 16
+
+
+class Lines:
+    """Of one stream. What was read beyond the line asked for last is kept for who asks next."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._pending = bytearray()
+
+    def until(self, deadline: float, silence_s: float = float("inf")) -> Iterator[bytes]:
+        """To the stream's end; a last line without an end is damage, for the parser to say.
+
+        ProtocolError at the deadline (of time.monotonic), when nothing comes for `silence_s`, and when a line is too long.
+        """
+        searched = 0
+        pending = self._pending
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._descriptor, selectors.EVENT_READ)
+            while True:
+                while (end := pending.find(b"\n", searched)) >= 0:
+                    line = bytes(pending[:end])
+                    del pending[: end + 1]
+                    searched = 0
+                    yield line
+                searched = len(pending)
+                if searched > MAX_LINE_BYTES:
+                    raise ProtocolError(f"a line longer than {MAX_LINE_BYTES} bytes")
+                left_s = deadline - time.monotonic()
+                if not selector.select(max(0.0, min(silence_s, left_s))):
+                    raise ProtocolError(
+                        f"it was silent for {silence_s:.0f} s" if silence_s < left_s else "it did not end in the time that its steps may take"
+                    )
+                chunk = _read(self._descriptor)
+                if not chunk:
+                    break
+                pending += chunk
+        if pending:
+            yield bytes(pending)
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, _CHUNK_BYTES)
+    except ConnectionResetError:
+        # A socket whose other end was killed with something unread.
+        return b""

@@ -1,0 +1,48 @@
+"""What guests are made of is kept below the user's cache: kernels, snapshots. Each is there complete, or not at all."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fscost.errors import HostError
+
+_UNFINISHED = ".making-"
+
+
+def root() -> Path:
+    """`$XDG_CACHE_HOME/fscost`, or below `~/.cache`."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "fscost"
+
+
+def complete(folder: Path, make: Callable[[Path], None]) -> Path:
+    """`folder`, made by `make` in an empty folder if it is not there. Others who want one beside it wait."""
+    if folder.is_dir():
+        return folder
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(folder.parent):
+            # Others may have made it meanwhile; and whoever was killed while making one holds the lock no more.
+            for left in folder.parent.glob(f"{_UNFINISHED}*"):
+                shutil.rmtree(left, ignore_errors=True)
+            if folder.is_dir():
+                return folder
+            with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=folder.parent) as work:
+                made = Path(work) / "made"
+                made.mkdir()
+                make(made)
+                made.rename(folder)
+    except OSError as error:
+        raise HostError(f"{folder}: {error.strerror}", "free some space there, or name another cache: XDG_CACHE_HOME=…") from None
+    return folder
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,114 @@
+"""The recorded disks of a guest: one disk server on the host, which speaks NBD to QEMU and is told of marks by the guest's agent."""
+
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from fscost.errors import HostError
+from fscost.lab.vm.qemu import Qemu
+from fscost.profile.model import DiskSpec
+
+FIRST_SLOT = 0x8
+MAX_DISKS = 0x20 - FIRST_SLOT
+_MESSAGE_BYTES = 1 << 20
+_END_S = 10
+
+
+class DiskServer:
+    """`fscost-disk serve --nbd`, ended when the block ends. Its socket is abstract (unix(7)): it lies in no folder, and serves our own user alone."""
+
+    def __init__(self, command: Sequence[str], errors: Path) -> None:
+        self.name = f"fscost-{secrets.token_hex(8)}"
+        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, errors.open("ab") as stderr:
+            self._process = subprocess.Popen(
+                [*command, "--nbd", f"@{self.name}", "--control-fd", str(theirs.fileno()), "--ppid", str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        self._relay: list[threading.Thread] = []
+        self._is_finished = False
+
+    def wait_ready(self) -> None:
+        """Until it serves; its word stays for the guest's agent, who expects it."""
+        self._ours.settimeout(_END_S)
+        ready = b""
+        with contextlib.suppress(OSError):
+            ready = self._ours.recv(_MESSAGE_BYTES, socket.MSG_PEEK)
+        self._ours.settimeout(None)
+        if not ready.startswith(b'{"ready"'):
+            raise HostError(f"the disk server did not start: {ready.decode(errors='replace') or 'it ended'}")
+
+    def relay(self, machine: Qemu) -> None:
+        """Pass messages on between the guest's port, a line each, and the server, a packet each."""
+        self._relay = [
+            threading.Thread(target=self._to_server, args=(machine.control,), daemon=True),
+            threading.Thread(target=self._to_guest, args=(machine.control,), daemon=True),
+        ]
+        for thread in self._relay:
+            thread.start()
+
+    def plug(self, machine: Qemu, disks: Sequence[DiskSpec]) -> None:
+        """Each disk as a virtio-blk device whose serial number is its name."""
+        for number, disk in enumerate(disks):
+            node = f"disk{number}"
+            server = {"type": "unix", "path": self.name, "abstract": True}
+            machine.monitor.execute(
+                "blockdev-add", **{"driver": "nbd", "node-name": node, "server": server, "export": disk.name, "discard": "unmap"}
+            )
+            machine.plug(
+                "virtio-blk-pci",
+                FIRST_SLOT + number,
+                drive=node,
+                serial=disk.name,
+                # Each request of the guest is one of the recording.
+                **{"request-merging": False},
+                logical_block_size=disk.logical_block_bytes,
+                physical_block_size=disk.physical_block_bytes,
+                # Else QEMU reads the first sector to guess them (hw/block/hd-geometry.c), a read that no guest asked for.
+                cyls=1024,
+                heads=16,
+                secs=63,
+            )
+
+    def _to_server(self, port: socket.socket) -> None:
+        with contextlib.suppress(OSError, ValueError), port.makefile("rb") as lines:
+            while len(line := lines.readline(_MESSAGE_BYTES)) < _MESSAGE_BYTES and line.endswith(b"\n"):
+                self._ours.sendall(line[:-1])
+        # The guest has hung up, or talks nonsense: without anybody to listen to, the server ends.
+        with contextlib.suppress(OSError):
+            self._ours.shutdown(socket.SHUT_WR)
+
+    def _to_guest(self, port: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while message := self._ours.recv(_MESSAGE_BYTES):
+                self._is_finished = message.startswith(b'{"finished"')
+                port.sendall(message + b"\n")
+            port.shutdown(socket.SHUT_WR)
+
+    def end(self) -> None:
+        """Once the machine has ended. A server that was told to finish ends by itself; another has nobody left to speak to."""
+        try:
+            self._process.wait(timeout=_END_S if self._is_finished else 0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for thread in self._relay:
+            thread.join(timeout=_END_S)
+        self._ours.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.end()

@@ -1,0 +1,57 @@
+"""A guest's initramfs: the agent as its first process, and the modules that it loads. Nothing else; the userland is the host's."""
+
+from pathlib import Path
+
+from fscost.lab.vm.initramfs import Initramfs
+from fscost.lab.vm.kernels import GuestKernel
+from fscost.lab.vm.modules import Modules
+
+TRANSPORT = ("virtio_pci", "virtio_console")
+"""Without these a guest cannot say that it is there."""
+# Those that provide what others only ask for by an alias come first: libcrc32c asks for `crc32c` (docs of lab/vm/modules.py).
+_PROVIDERS = ("crc32c_generic", "crc32_generic", "blake2b_generic", "xxhash_generic", "sha256_generic", "lzo", "lz4", "zstd", "deflate")
+_DEVICES = ("virtio_blk", "9p", "9pnet_virtio", "fuse", "loop")
+FILE_SYSTEMS = {
+    "ext2": "ext4",
+    "ext3": "ext4",
+    "ext4": "ext4",
+    "xfs": "xfs",
+    "btrfs": "btrfs",
+    "f2fs": "f2fs",
+    "jfs": "jfs",
+    "nilfs2": "nilfs2",
+    "reiserfs": "reiserfs",
+    "ntfs3": "ntfs3",
+    "exfat": "exfat",
+    "vfat": "vfat",
+}
+"""Types, each with the module that mounts it."""
+_LANGUAGES = ("nls_cp437", "nls_ascii", "nls_utf8", "nls_iso8859-1")
+_RAID = ("md_mod", "raid0", "raid1", "raid10", "raid456")
+
+
+def wanted(kernel: GuestKernel) -> tuple[str, ...]:
+    """Every module that some cell may need, in an order that works: loading them takes seconds under emulation, so a snapshot has them all."""
+    modules = Modules(kernel.modules)
+    every = (*TRANSPORT, *_PROVIDERS, *_DEVICES, *_LANGUAGES, *dict.fromkeys(FILE_SYSTEMS.values()), *_RAID)
+    return tuple(name for name in every if modules.has(name))
+
+
+def mounts(kernel: GuestKernel, type_: str) -> bool:
+    """Whether a guest of this kernel mounts file systems of this type."""
+    module = FILE_SYSTEMS.get(type_)
+    return module is not None and Modules(kernel.modules).has(module)
+
+
+def build(kernel: GuestKernel, agent: Path, modules: tuple[str, ...]) -> bytes:
+    """The archive; `agent` must be linked statically."""
+    archive = Initramfs()
+    for folder in ("dev", "proc", "sys", "modules"):
+        archive.folder(folder)
+    archive.character_device("dev/console", 5, 1)
+    archive.file("init", agent.read_bytes(), 0o755)
+    order = Modules(kernel.modules).load_order(modules)
+    for module in order:
+        archive.file(f"modules/{module.name}.ko", module.content)
+    archive.file("modules/order", "".join(f"{module.name}\n" for module in order).encode())
+    return archive.to_bytes()

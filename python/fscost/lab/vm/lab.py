@@ -1,0 +1,189 @@
+"""The VM lab: each cell in a throwaway virtual machine with a stock kernel, without any privilege.
+
+The guest's userland is the host's root, read-only; its disks are recorded on the host. Nothing of a cell outlives it but its folder.
+"""
+
+import shlex
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fscost import capture, host
+from fscost.errors import HostError
+from fscost.lab.base import CellResult, LabOptions
+from fscost.lab.cell import plan
+from fscost.lab.cell.binaries import Binaries, find_binaries
+from fscost.lab.cell.commands import commands
+from fscost.lab.cell.events import Alive, Bye, Event, Output, ProtocolError
+from fscost.lab.cell.measure import measure
+from fscost.lab.cell.requirements import PlanFormat, plan_of, why_not
+from fscost.lab.vm import accelerator, image, kernels, qemu, snapshot
+from fscost.lab.vm.disks import MAX_DISKS, DiskServer
+from fscost.lab.vm.kernels import GuestKernel
+from fscost.lab.vm.port import Port
+from fscost.lab.vm.qemu import Accelerator, Qemu, Share
+from fscost.lab.vm.snapshot import Snapshot
+from fscost.matrix import Cell
+
+DISK_MODEL = "recorded: NBD-served, virtio-blk"
+MAX_OUTPUT_BYTES = 256 << 20
+_ROOT = Share("root", Path("/"))
+_ROOT_SLOT, _INPUT_SLOT = 0x6, 0x7
+_HOME = "/run/fscost"
+_SLOWNESS = 20
+"""An emulated guest's second may take so many of ours; its own agent limits each step by its own clock."""
+_OFF_S = 20
+
+
+class VmLab:
+    """Cells in virtual machines. `kernel` is what guests boot where their profile names none."""
+
+    name = "vm"
+
+    def __init__(self, binaries: Binaries | None = None, kernel: str = kernels.DEFAULT, plan_format: PlanFormat = plan_of) -> None:
+        self._binaries = binaries or find_binaries()
+        self._kernel = kernel
+        self._plan_format = plan_format
+        self._accelerator: Accelerator | None = None
+        self._snapshots: dict[str, Snapshot] = {}
+        self._lock = threading.Lock()
+
+    def check(self) -> None:
+        """Raise HostError when no cell at all can run here."""
+        if qemu.version() is None:
+            raise HostError(f"{qemu.PROGRAM} is missing", f"`{host.install_command([qemu.PROGRAM])}`")
+        capture.require_native()
+
+    def why_not(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
+        """None when the cell can run here; else what is missing and what would enable it."""
+        if len(cell.profile.disks) > MAX_DISKS:
+            return f"{cell.profile.name} has {len(cell.profile.disks)} disks; a guest has room for {MAX_DISKS}"
+        kernel = self._guest_kernel(cell)
+        return why_not(cell, disk_size_bytes, self._plan_format, lambda type_: _why_no_type(kernel, type_))
+
+    def commands(self, cell: Cell, options: LabOptions) -> list[str]:
+        """Every command `run` would execute, as shell text, for --dry-run; after QEMU's, they are the guest's."""
+        cell = plan.with_probe_alone(cell, options)
+        formatted = self._plan_format(cell.profile, options.disk_size_bytes, cell.seed)
+        machine = qemu.Machine(qemu.EMULATION, Path("VMLINUX"), Path("INITRAMFS"))
+        servers = [
+            f"{shlex.join(plan.disk_server(cell, options, self._binaries))} --nbd @fscost",
+            shlex.join([qemu.PROGRAM, *machine.arguments(Path("MEMORY"), is_private=True), *_ROOT.arguments]),
+        ]
+        return commands(cell, options, formatted, _place(cell), servers)
+
+    def environment(self) -> dict[str, Any]:
+        """The host's, and what guests are."""
+        guest = {"kernel": kernels.fetch(self._kernel).version, "accelerator": self._accelerated().name, "qemu": qemu.version()}
+        return host.environment() | {"disk_server": DISK_MODEL, "guest": guest | {"memory_bytes": qemu.MEMORY_BYTES}}
+
+    def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
+        """Run the cell; on Ctrl-C it is ended, and waited for, before KeyboardInterrupt goes on."""
+        because = self.why_not(cell, options.disk_size_bytes)
+        if because is not None:
+            return CellResult(cell, "failed", because, kind="plan")
+        probed = plan.with_probe_alone(cell, options)
+        plan.refuse_impossible(probed)
+        taken = self._snapshot(cell)
+        formatted = self._plan_format(probed.profile, options.disk_size_bytes, probed.seed)
+        built = plan.build(probed, options, formatted, _place(probed))
+        how: dict[str, Any] = {"accelerator": taken.accelerator.name, "is_emulated": taken.accelerator.is_emulated}
+
+        def agent(built: dict[str, Any], hear: Callable[[Event], None]) -> str:
+            return self._in_guest(probed, options, built, taken, hear, how)
+
+        result = measure(probed, options, built, agent, on_step, DISK_MODEL)
+        result.facts["guest"] = how | {"kernel": taken.kernel_version}
+        return replace(result, cell=cell)
+
+    def _in_guest(
+        self, cell: Cell, options: LabOptions, built: dict[str, Any], taken: Snapshot, hear: Callable[[Event], None], how: dict[str, Any]
+    ) -> str:
+        paths = plan.Paths(options.cell_dir)
+        input_ = cell.workload.input
+        shares = (_ROOT,) if input_ is None else (_ROOT, Share("input", input_.absolute()))
+        with (
+            DiskServer(plan.disk_server(cell, options, self._binaries), paths.agent_errors) as server,
+            self._machine(taken, shares, how) as machine,
+            paths.output.open("ab") as output,
+        ):
+            server.wait_ready()
+            server.relay(machine)
+            server.plug(machine, cell.profile.disks)
+            for share, slot in zip(shares, (_ROOT_SLOT, _INPUT_SLOT), strict=False):
+                machine.plug("virtio-9p-pci", slot, fsdev=share.tag, mount_tag=share.tag)
+            machine.monitor.execute("cont")
+            port = Port(machine)
+            port.order(
+                {
+                    "root": _ROOT.tag,
+                    "input": None if input_ is None else "input",
+                    "disks": [disk.name for disk in cell.profile.disks],
+                    "plan": built,
+                }
+            )
+            for event in port.events(plan.deadline_s(cell) * (_SLOWNESS if taken.accelerator.is_emulated else 1)):
+                match event:
+                    case Alive():
+                        pass
+                    case Bye():
+                        break
+                    case Output(text):
+                        if output.tell() > MAX_OUTPUT_BYTES:
+                            raise ProtocolError(f"its commands printed more than {MAX_OUTPUT_BYTES >> 20} MiB")
+                        output.write(text.encode(errors="replace"))
+                    case _:
+                        hear(event)
+            status = machine.wait(_OFF_S)
+            words = machine.last_words()
+            return f"QEMU {'runs on' if status is None else f'ended with status {status}'}" + (
+                f"; its kernel said last: {words}" if words else ""
+            )
+
+    def _machine(self, taken: Snapshot, shares: tuple[Share, ...], how: dict[str, Any]) -> Qemu:
+        """Restored, or booted where that fails; said in the facts."""
+        try:
+            machine = taken.restore(self._binaries.agent, shares)
+            how["started"] = "restored"
+        except HostError as error:
+            how["started"] = f"booted: {error.what}"
+            machine = taken.boot(self._binaries.agent, shares)
+        return machine
+
+    def _snapshot(self, cell: Cell) -> Snapshot:
+        """Made once for each kernel, whoever of several cells comes first."""
+        kernel = self._guest_kernel(cell)
+        with self._lock:
+            found = self._snapshots.get(kernel.version)
+            if found is None:
+                found = snapshot.take(kernel, self._binaries.agent, self._accelerated())
+                self._snapshots[kernel.version] = found
+        return found
+
+    def _guest_kernel(self, cell: Cell) -> GuestKernel:
+        return kernels.fetch(self._kernel)
+
+    def _accelerated(self) -> Accelerator:
+        if self._accelerator is None:
+            self._accelerator = accelerator.choose(kernels.fetch(self._kernel), self._binaries.agent)
+        return self._accelerator
+
+
+def _place(cell: Cell) -> plan.Place:
+    return plan.Place(
+        parent_pid=1,
+        log=f"{_HOME}/output.log",
+        base=f"{_HOME}/base",
+        input=None if cell.workload.input is None else f"{_HOME}/input",
+        disk_server=(f"{_HOME}/agent", "forward", "fscost.control"),
+        devices={disk.name: f"/dev/fscost/{disk.name}" for disk in cell.profile.disks},
+        is_new=True,
+    )
+
+
+def _why_no_type(kernel: GuestKernel, type_: str) -> str | None:
+    if image.mounts(kernel, type_):
+        return None
+    return f"Linux {kernel.version} has no {type_}; name another guest kernel with --kernel"

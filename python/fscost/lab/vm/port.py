@@ -1,0 +1,48 @@
+"""The events port of a guest: lines in, one order out."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from fscost.errors import HostError
+from fscost.lab.cell.events import Event, Hello, ProtocolError, parse
+from fscost.lab.cell.lines import Lines
+from fscost.lab.vm.qemu import Qemu
+
+SILENCE_S = 120
+"""A guest says that it is alive every other second of its own time, which under emulation on a busy machine may take ten of ours."""
+
+
+class Port:
+    """Of one running machine."""
+
+    def __init__(self, machine: Qemu) -> None:
+        self._machine = machine
+        self._lines = Lines(machine.events.fileno())
+
+    def hello(self, limit_s: float) -> Hello:
+        """What the guest says once it is there; HostError when it does not come."""
+        because = "it ended"
+        try:
+            for line in self._lines.until(time.monotonic() + limit_s):
+                event = parse(line)
+                if isinstance(event, Hello):
+                    return event
+        except ProtocolError as error:
+            because = str(error)
+        words = self._machine.last_words()
+        raise HostError(f"the guest did not start: {because}{words and chr(10)}{words}", "`fscost doctor` looks at what the VM lab needs")
+
+    def order(self, order: dict[str, Any]) -> None:
+        """The one thing that a guest is told."""
+        self._machine.events.sendall(json.dumps(order).encode() + b"\n")
+
+    def events(self, limit_s: float) -> Iterator[Event]:
+        """Until the guest hangs up. ProtocolError, with what its kernel said last, when it is silent for too long, or talks too long or nonsense."""
+        try:
+            for line in self._lines.until(time.monotonic() + limit_s, SILENCE_S):
+                yield parse(line)
+        except ProtocolError as error:
+            words = self._machine.last_words()
+            raise ProtocolError(f"{error}; its kernel said last: {words}" if words else str(error)) from None

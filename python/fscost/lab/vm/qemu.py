@@ -1,0 +1,215 @@
+"""One QEMU process: what its machine is made of, its monitor and its ports. It dies with the thread that started it.
+
+The machine is that of /work/shared/facts (docs/vm.md): `pc`, one processor, everything of a cell plugged after the start, so that one snapshot serves all.
+"""
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from fscost.errors import HostError
+from fscost.host import install_command, tool
+from fscost.lab.vm.qmp import Monitor
+
+PROGRAM = "qemu-system-x86_64"
+MEMORY_BYTES = 1 << 30
+CONSOLE_BYTES = 16 << 10
+"""Of what the guest's kernel said, this much is kept: the end."""
+_SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+_KERNEL_WORDS = "console=ttyS0 quiet panic=-1 cryptomgr.notests mitigations=off random.trust_cpu=on rodata=off initcall_blacklist=jent_mod_init,trace_eval_init"
+_EXIT_S = 10
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """How a guest's instructions are run. `is_emulated`: its clock counts instructions, one a nanosecond, and says nothing about a real machine's time."""
+
+    name: str
+    is_emulated: bool
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Of QEMU."""
+        if self.is_emulated:
+            return ("-accel", "tcg", "-icount", "shift=0", "-cpu", "max")
+        return ("-accel", self.name, "-cpu", "host")
+
+
+EMULATION = Accelerator("tcg", True)
+KVM = Accelerator("kvm", False)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a snapshot and the cells restored from it have in common."""
+
+    accelerator: Accelerator
+    kernel: Path
+    initramfs: Path
+
+    def arguments(self, memory: Path | None, is_private: bool) -> list[str]:
+        """`memory` is the file that holds the guest's; None: it has none, and cannot be saved."""
+        backend = f"memory-backend-file,id=memory,size={MEMORY_BYTES},mem-path={_escaped(memory)},share={'off' if is_private else 'on'}"
+        return [
+            *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-sandbox", _SANDBOX),
+            *("-machine", "pc,memory-backend=memory", *self.accelerator.arguments, "-smp", "1", "-m", f"size={MEMORY_BYTES}B"),
+            *("-object", backend if memory is not None else f"memory-backend-ram,id=memory,size={MEMORY_BYTES}"),
+            *("-rtc", "base=2024-01-01T00:00:00,clock=vm", "-seed", "7"),
+            *("-kernel", str(self.kernel), "-initrd", str(self.initramfs), "-append", _KERNEL_WORDS),
+        ]
+
+
+@dataclass(frozen=True)
+class Share:
+    """A folder of the host that the guest can read, as 9p; `tag` is its name there."""
+
+    tag: str
+    folder: Path
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Of QEMU; it is plugged later, because a mounted one could not be in a snapshot."""
+        return ("-fsdev", f"local,id={self.tag},path={_escaped(self.folder)},security_model=none,readonly=on,multidevs=remap")
+
+
+class Qemu:
+    """A running machine, ended when the block ends.
+
+    `events` and `control` are the host's ends of the ports `fscost.events` and `fscost.control`.
+    """
+
+    def __init__(self, arguments: Sequence[str], agent: Path, shares: Sequence[Share] = ()) -> None:
+        program = tool(PROGRAM)
+        if program is None:
+            raise HostError(f"{PROGRAM} is missing", f"`{install_command([PROGRAM])}`")
+        self._console = _Tail(CONSOLE_BYTES)
+        self._errors = _Tail(CONSOLE_BYTES)
+        pairs = {name: socket.socketpair() for name in ("console", "events", "control", "monitor")}
+        theirs = {name: pair[1].fileno() for name, pair in pairs.items()}
+        command = [str(agent), "tied", str(os.getpid()), str(program), *arguments, *_ports(theirs)]
+        for share in shares:
+            command += share.arguments
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=tuple(theirs.values()),
+            # Ctrl-C in the terminal reaches us alone.
+            start_new_session=True,
+            cwd="/",
+        )
+        for _, end in pairs.values():
+            end.close()
+        self.events, self.control = pairs["events"][0], pairs["control"][0]
+        self._console.follow(pairs["console"][0].makefile("rb"))
+        assert self._process.stderr is not None
+        self._errors.follow(self._process.stderr)
+        try:
+            self.monitor = Monitor(pairs["monitor"][0])
+        except BaseException as error:
+            self.end()
+            if isinstance(error, HostError):
+                raise HostError(
+                    f"QEMU did not start: {self.last_words() or error.what}", "`fscost doctor` looks at what the VM lab needs"
+                ) from None
+            raise
+
+    def plug(self, driver: str, slot: int, **properties: Any) -> None:
+        """A PCI device, at a place that is the same in every cell."""
+        # QMP keeps to the types of the properties, and `device_add` has taken JSON since 6.2.
+        self.monitor.execute("device_add", driver=driver, bus="pci.0", addr=f"{slot:#x}", **properties)
+
+    def last_words(self) -> str:
+        """What the guest's kernel said last, and what QEMU complained about."""
+        return "\n".join(filter(None, (self._errors.text(), self._console.text())))
+
+    def wait(self, limit_s: float) -> int | None:
+        """The exit status, or None when it still runs."""
+        try:
+            return self._process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def end(self) -> None:
+        """Killed if it still runs: nothing of it is worth keeping."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait(timeout=_EXIT_S)
+        for stream in (self.events, self.control):
+            with contextlib.suppress(OSError):
+                stream.close()
+        with contextlib.suppress(AttributeError):
+            self.monitor.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.end()
+
+
+def version() -> str | None:
+    """`7.2.22`, as it says itself; None when there is none."""
+    program = tool(PROGRAM)
+    if program is None:
+        return None
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False)
+        found = re.search(r"version (\S+)", answer.stdout)
+        if found is not None:
+            return found[1]
+    return None
+
+
+def _ports(descriptors: dict[str, int]) -> list[str]:
+    """The console, the agent's two ports and the monitor, each on a descriptor: no socket lies in any folder."""
+    arguments = []
+    for name, descriptor in descriptors.items():
+        arguments += ["-chardev", f"socket,id={name},fd={descriptor}"]
+    return [
+        *arguments,
+        *("-serial", "chardev:console", "-mon", "chardev=monitor,mode=control", "-device", "virtio-serial-pci,bus=pci.0,addr=0x3"),
+        *("-device", "virtserialport,chardev=events,name=fscost.events,nr=1"),
+        *("-device", "virtserialport,chardev=control,name=fscost.control,nr=2"),
+    ]
+
+
+def _escaped(path: Path | None) -> str:
+    """QEMU's options separate by commas, and a doubled one is a comma."""
+    return str(path).replace(",", ",,")
+
+
+class _Tail:
+    """The end of a stream that somebody else writes, read all the time so that the writer never waits."""
+
+    def __init__(self, keep_bytes: int) -> None:
+        self._keep_bytes = keep_bytes
+        self._kept = bytearray()
+        self._thread: threading.Thread | None = None
+
+    def follow(self, stream: Any) -> None:
+        self._thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        self._thread.start()
+
+    def text(self) -> str:
+        """Printable: a guest's words must not move the cursor."""
+        if self._thread is not None:
+            # After the end of the writer there is nothing to wait for; before it, what is there must do.
+            self._thread.join(timeout=0.2)
+        words = bytes(self._kept[-self._keep_bytes :]).decode("utf-8", "replace")
+        return "".join(letter for letter in words if letter.isprintable() or letter == "\n").strip()
+
+    def _read(self, stream: Any) -> None:
+        with contextlib.suppress(OSError, ValueError), stream:
+            while part := stream.read1(1 << 12):
+                self._kept += part
+                del self._kept[: -self._keep_bytes]
