@@ -34,6 +34,23 @@ def test_the_commands_of_a_cell(stage: Any, monkeypatch: pytest.MonkeyPatch) -> 
     ]
 
 
+def test_what_runs_in_the_background_ends_before_each_unmount(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fscost.host.base_directory", lambda: "/mnt")
+    plan_format = stage.lab._plan_format
+    stage.lab._plan_format = lambda *given: dataclasses.replace(
+        plan_format(*given), background=(("cleaner", "-n", "{dir}"),), after_unmount=(("mdadm", "--stop", "/dev/md0"),)
+    )
+    stage.options = dataclasses.replace(stage.options, settle="remount")
+    first, *rest = stage.cell.workload.steps
+    steps = (dataclasses.replace(first, settle="remount"), *rest)
+    cell = dataclasses.replace(stage.cell, workload=dataclasses.replace(stage.cell.workload, steps=steps))
+    shown = [line for line in stage.lab.commands(cell, stage.options) if "background" in line or "mount " in line or "mdadm" in line]
+    begin, end = 'cleaner -n /mnt/fs & background="$background $!"', "kill $background; wait $background; background="
+    mount = 'mount -t ext4 "$disk_main" /mnt/fs'
+    tail = [end, f"umount /mnt/fs && {mount}", begin, end, "umount /mnt/fs", "mdadm --stop /dev/md0"]
+    assert shown[1:] == [mount, begin, *tail]
+
+
 def test_nothing_is_run_or_made(stage: Any) -> None:
     stage.lab.commands(stage.cell, stage.options)
     assert not stage.options.cell_dir.exists()

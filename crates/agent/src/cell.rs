@@ -1,5 +1,6 @@
 //! One cell from the first mark to the last: intervals, and what is measured in each.
 
+use crate::background::Background;
 use crate::child::Launcher;
 use crate::control::Control;
 use crate::counters::Counters;
@@ -17,6 +18,7 @@ use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Limit of mkfs, of mounting, and of each inspection.
@@ -43,6 +45,8 @@ pub struct Cell {
     pub step: String,
     /// Whether the file system is mounted.
     pub is_mounted: bool,
+    /// What runs while it is.
+    pub background: Background,
     /// An interval that is over but for its counters, which are read when the next begins.
     pub pending: Option<Pending>,
 }
@@ -121,6 +125,7 @@ impl Cell {
             for argv in &commands {
                 cell.run_command(argv, "mount", Kind::Mount, watchdog)?;
             }
+            cell.start_background()?;
             work.command_ended = Some(Instant::now());
             work.own(|| cell.sync_file_system())?;
             cell.measure_space(&mut work.interval)
@@ -142,13 +147,15 @@ impl Cell {
                 work.own(|| cell.sync_file_system())?;
                 cell.measure_space(&mut work.interval)?;
                 work.own(|| cell.detach_file_system())?;
+                cell.release_disks(watchdog)?;
                 return work.own(|| cell.disks.iter().try_for_each(Disk::sync));
             }
             match step.settle {
                 Settle::Sync => work.own(|| cell.sync_file_system())?,
                 Settle::Remount => work.own(|| {
-                    cell.detach_file_system()
-                        .and_then(|()| cell.attach_file_system())
+                    cell.detach_file_system()?;
+                    cell.attach_file_system()?;
+                    cell.start_background()
                 })?,
                 Settle::None => {}
             }
@@ -253,14 +260,32 @@ impl Cell {
         Ok(())
     }
 
-    /// Unmounts, and waits until nothing can write to the disks any more.
-    pub fn detach_file_system(&mut self) -> Result<()> {
-        mount::unmount(
-            &self.launcher.dirs.fs,
-            self.disks.iter().map(|disk| disk.path.as_path()),
-        )?;
-        self.is_mounted = false;
+    fn start_background(&mut self) -> Result<()> {
+        self.background = Background::start(&self.launcher, &self.plan.background)?;
         Ok(())
+    }
+
+    /// Unmounts, and waits until the file system cannot write any more.
+    fn detach_file_system(&mut self) -> Result<()> {
+        self.background.end()?;
+        let dir = &self.launcher.dirs.fs;
+        mount::unmount(dir)?;
+        self.is_mounted = false;
+        if self.plan.after_unmount.is_empty() {
+            return mount::until_released(dir, self.disks.iter().map(|disk| disk.path.as_path()));
+        }
+        // Something between the file system and the disks holds these, as it should.
+        let device = self.launcher.fill.fill(&self.plan.mount.device)?;
+        mount::until_released(dir, [Path::new(&device)])
+    }
+
+    /// After the last unmount: nothing can write to the disks any more.
+    fn release_disks(&self, watchdog: &Watchdog) -> Result<()> {
+        for argv in &self.plan.after_unmount {
+            self.run_command(argv, "unmount", Kind::Unmount, watchdog)?;
+        }
+        let disks = self.disks.iter().map(|disk| disk.path.as_path());
+        mount::until_released(&self.launcher.dirs.fs, disks)
     }
 
     fn open_root(&self) -> Result<OwnedFd> {

@@ -5,6 +5,7 @@ use crate::namespace::Directories;
 use crate::plan::Placeholders;
 use crate::reap;
 use crate::watchdog::Watchdog;
+use rustix::process::Pid;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -148,15 +149,20 @@ impl Launcher {
     }
 }
 
-/// Runs a command until it and all its descendants are gone. Fails with `kind` when it cannot be started.
-pub fn run(command: &mut Command, kind: Kind, watchdog: &Watchdog) -> Result<Ended> {
+/// Runs a command until it and all its descendants are gone, but not the sessions `background`. Fails with `kind` when it cannot be started.
+pub fn run(
+    command: &mut Command,
+    kind: Kind,
+    watchdog: &Watchdog,
+    background: &[Pid],
+) -> Result<Ended> {
     let program = command.get_program().to_string_lossy().into_owned();
     let child = command
         .spawn()
         .context(kind, || format!("{program} could not be started"))?;
     let status = reap::until_ended(child.id())?;
     watchdog.command_ended();
-    reap::until_alone()?;
+    reap::until_alone(background)?;
     watchdog.command_gone();
     Ok(Ended {
         status: status.exit_status(),

@@ -1,5 +1,6 @@
 //! `fscost-agent init`: pid 1 of the cell's PID namespace, and the only process that mounts anything.
 
+use crate::background::Background;
 use crate::cell::Cell;
 use crate::child::{Launcher, Log};
 use crate::control::Control;
@@ -121,6 +122,7 @@ fn prepare() -> Result<Cell> {
         kernel_log,
         step: String::new(),
         is_mounted: false,
+        background: Background::default(),
         pending: None,
     })
 }

@@ -3,6 +3,7 @@
 //! The contract is `docs/cell-protocol.md`: a plan on standard input, events on standard output. The agent never
 //! interprets a file system; every path, command and option is in the plan.
 
+mod background;
 mod btrfs_space;
 mod cell;
 mod child;

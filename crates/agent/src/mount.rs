@@ -116,15 +116,12 @@ pub fn mount(plan: &MountPlan, dir: &Path) -> Result<()> {
     })
 }
 
-/// Unmounts, and waits until the file system has let go of its block devices.
-///
-/// A mount point may be gone while the file system lives on, in a bind mount that the workload made or in files that
-/// the kernel still closes; only when a device can be opened exclusively is it certain that nothing will be written any more.
-pub fn unmount<'a>(dir: &Path, devices: impl Iterator<Item = &'a Path> + Clone) -> Result<()> {
+/// Unmounts.
+pub fn unmount(dir: &Path) -> Result<()> {
     let deadline = Instant::now() + BUSY_LIMIT;
     loop {
         match rustix::mount::unmount(dir, UnmountFlags::NOFOLLOW) {
-            Ok(()) => break,
+            Ok(()) => return Ok(()),
             Err(rustix::io::Errno::BUSY) if Instant::now() < deadline => {
                 std::thread::sleep(BUSY_PAUSE)
             }
@@ -135,8 +132,19 @@ pub fn unmount<'a>(dir: &Path, devices: impl Iterator<Item = &'a Path> + Clone) 
             }
         }
     }
+}
+
+/// Waits until what was mounted on `dir` has let go of its block devices.
+///
+/// A mount point may be gone while the file system lives on, in a bind mount that the workload made or in files that
+/// the kernel still closes; only when a device can be opened exclusively is it certain that nothing will be written any more.
+pub fn until_released<'a>(
+    dir: &Path,
+    devices: impl IntoIterator<Item = &'a Path> + Clone,
+) -> Result<()> {
+    let deadline = Instant::now() + BUSY_LIMIT;
     loop {
-        match devices.clone().find(|device| is_held(device)) {
+        match devices.clone().into_iter().find(|device| is_held(device)) {
             None => return Ok(()),
             Some(_) if Instant::now() < deadline => std::thread::sleep(BUSY_PAUSE),
             Some(device) => {

@@ -35,6 +35,12 @@ pub struct Plan {
     /// Commands run once after mounting.
     #[serde(default)]
     pub after_mount: Vec<Vec<String>>,
+    /// Commands that run as long as the file system is mounted.
+    #[serde(default)]
+    pub background: Vec<Vec<String>>,
+    /// Commands run after the last unmount: what holds the disks lets go of them.
+    #[serde(default)]
+    pub after_unmount: Vec<Vec<String>>,
     /// Commands whose output becomes an `inspected` event.
     #[serde(default)]
     pub inspect: Vec<InspectPlan>,
@@ -178,6 +184,8 @@ impl Plan {
             .mkfs
             .iter()
             .chain(&self.after_mount)
+            .chain(&self.background)
+            .chain(&self.after_unmount)
             .chain(self.inspect.iter().map(|inspect| &inspect.command));
         for argv in argvs {
             if argv.is_empty() {

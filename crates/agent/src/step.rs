@@ -16,7 +16,7 @@ use std::process::Stdio;
 const INSPECTED_BYTES: usize = 64 * 1024;
 
 impl Cell {
-    /// A command of mkfs or after_mount.
+    /// A command of mkfs, after_mount or after_unmount.
     pub fn run_command(
         &self,
         argv: &[String],
@@ -25,7 +25,12 @@ impl Cell {
         watchdog: &Watchdog,
     ) -> Result<()> {
         let begin = self.launcher.log.announce(name);
-        let ended = child::run(&mut self.launcher.command(argv)?, kind, watchdog)?;
+        let ended = child::run(
+            &mut self.launcher.command(argv)?,
+            kind,
+            watchdog,
+            &self.background.sessions(),
+        )?;
         if ended.is_success() {
             return Ok(());
         }
@@ -53,7 +58,9 @@ impl Cell {
             .context(Kind::Internal, || "duplicate a descriptor")?;
         let mut command = self.launcher.command(&inspect.command)?;
         command.stdout(Stdio::from(theirs));
-        let (status, output) = match child::run(&mut command, Kind::Internal, watchdog) {
+        let background = self.background.sessions();
+        let (status, output) = match child::run(&mut command, Kind::Internal, watchdog, &background)
+        {
             Ok(ended) => (ended.status, text_of(&output)?),
             Err(error) => (None, error.paragraph()),
         };
@@ -77,7 +84,8 @@ impl Cell {
             .probe_interval_ms
             .map(|interval_ms| Probe::start(dir, interval_ms))
             .transpose()?;
-        let ended = child::run(&mut command, Kind::Workload, watchdog);
+        let background = self.background.sessions();
+        let ended = child::run(&mut command, Kind::Workload, watchdog, &background);
         // Ended in any case: its directory would keep the file system busy.
         let pauses = probe.and_then(Probe::end);
         let ended = ended?;

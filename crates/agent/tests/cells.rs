@@ -320,6 +320,73 @@ fn what_a_step_leaves_running_is_named() {
     place.assert_clean("after left-running");
 }
 
+/// What runs in the background holds the file system: it must be ended before each unmount, and no step may wait for it.
+#[test]
+fn a_background_program_runs_from_mount_to_unmount() {
+    if !can_run("a_background_program_runs_from_mount_to_unmount") {
+        return;
+    }
+    let place = Place::new();
+    let mut plan =
+        place.plan("test $(wc -l < {scratch}/begun) = 2 && test $(wc -l < {scratch}/ended) = 1");
+    let program = "cd {dir}; echo >> {scratch}/begun; trap 'echo >> {scratch}/ended; exit' TERM; while :; do sleep 0.02; done";
+    plan["background"] = json!([["sh", "-c", program]]);
+    plan["after_unmount"] = json!([[
+        "sh",
+        "-c",
+        "! mountpoint -q {dir} && test $(wc -l < {scratch}/ended) = 2"
+    ]]);
+    let mut first = place.step(
+        "first",
+        "until test -s {scratch}/begun; do sleep 0.02; done",
+    );
+    first["settle"] = json!("remount");
+    let orphan = "(sleep 0.3; head -c 700000 /dev/zero > f) & until test $(wc -l < {scratch}/begun) = 2; do sleep 0.02; done";
+    let last = plan["steps"][0].take();
+    plan["steps"] = json!([first, place.step("second", orphan), last]);
+    let events = place.run(&plan);
+    events.assert_done();
+    let second = events.of("interval")[3].clone();
+    assert!(
+        number(&second["program_write_bytes"]) >= 700_000,
+        "the orphan is waited for: {second}"
+    );
+    place.assert_clean("after a background program");
+}
+
+#[test]
+fn a_background_program_that_ends_by_itself_fails_the_cell() {
+    if !can_run("a_background_program_that_ends_by_itself_fails_the_cell") {
+        return;
+    }
+    let place = Place::new();
+    let mut plan = place.plan("sleep 0.2");
+    plan["background"] = json!([["true"]]);
+    let events = place.run(&plan);
+    let failed = events.assert_failed("mount");
+    assert!(
+        failed["message"]
+            .as_str()
+            .unwrap()
+            .contains("true was to run until the unmount"),
+        "{failed}"
+    );
+    place.assert_clean("after a background program that ended");
+
+    let mut plan = place.plan("true");
+    plan["after_unmount"] = json!([["sh", "-c", "echo no such array; exit 3"]]);
+    let events = place.run(&plan);
+    let failed = events.assert_failed("unmount");
+    assert!(
+        failed["message"]
+            .as_str()
+            .unwrap()
+            .contains("no such array"),
+        "{failed}"
+    );
+    place.assert_clean("after a refused release");
+}
+
 #[test]
 fn a_second_mount_of_the_file_system_is_noticed() {
     if !can_run("a_second_mount_of_the_file_system_is_noticed") {

@@ -14,11 +14,21 @@ class DiskSpec:
 
 
 @dataclass(frozen=True)
+class Array:
+    """An md array below a file system: level, number of members, and the other flags of `mdadm --create`."""
+
+    level: str
+    members: int
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Profile:
     """A file system as people spell it: type, mkfs's own flags, mount options.
 
-    `after_mkfs` and `after_mount` are argument lists run as root, with `{disk.main}`, `{disk.journal}` and `{dir}` replaced by the
-    agent; `after_mkfs` belongs to the interval `mkfs`, `after_mount` to the interval `mount`.
+    `after_mkfs`, `after_mount` and `background` are argument lists run as root, with `{disk.main}`, `{disk.journal}` and `{dir}` replaced by
+    the agent. `after_mkfs` belongs to the interval `mkfs`, `after_mount` to the interval `mount`; `background` runs as long as the file
+    system is mounted: a cleaner.
     """
 
     name: str
@@ -26,8 +36,10 @@ class Profile:
     mkfs_flags: tuple[str, ...] = ()
     mount_options: str = ""
     disks: tuple[DiskSpec, ...] = (DiskSpec(),)
+    array: Array | None = None
     after_mkfs: tuple[tuple[str, ...], ...] = ()
     after_mount: tuple[tuple[str, ...], ...] = ()
+    background: tuple[tuple[str, ...], ...] = ()
     summary: str = ""
     refused: str = ""
     """Why today's kernels do not mount it; empty for what works. Such a profile is still run: the kernel has the last word."""
@@ -43,6 +55,8 @@ class FormatPlan:
     mount_options: str
     after_mount: tuple[tuple[str, ...], ...]
     inspect: tuple[tuple[str, tuple[str, ...]], ...]
+    background: tuple[tuple[str, ...], ...] = ()
+    after_unmount: tuple[tuple[str, ...], ...] = ()
     sync_tracepoints: tuple[str, ...] = ()
     """The kernel's tracepoints that each fsync, fdatasync and O_SYNC write on such a file system passes once."""
     needs_tools: tuple[str, ...] = field(default=())

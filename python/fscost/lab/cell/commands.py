@@ -10,7 +10,6 @@ from fscost.matrix import Cell
 from fscost.profile.model import FormatPlan
 
 _PLACEHOLDER = re.compile(r"((?<!\$)\{(?:dir|input|scratch|disk\.[^{}]+)\})")
-_SETTLE = {"sync": "sync -f {dir}", "remount": "umount {dir} && {mount}"}
 
 
 def commands(cell: Cell, options: LabOptions, formatted: FormatPlan, place: plan.Place, servers: Sequence[str]) -> list[str]:
@@ -34,10 +33,13 @@ def _commands(cell: Cell, options: LabOptions, formatted: FormatPlan, place: pla
     yield f"mount -t tmpfs tmpfs {base} && mkdir {base}/fs {base}/input {base}/scratch"
     if place.input is not None:
         yield f"mount --bind -o ro {shlex.quote(place.input)} {base}/input"
-    mount = _mount(formatted, values)
+    mount, unmount = _mount(formatted, values), f"umount {values['{dir}']}"
+    begin = [f'{_argv(command, values)} & background="$background $!"' for command in formatted.background]
+    end = ["kill $background; wait $background; background="] if begin else []
     yield mount
     for command in formatted.after_mount:
         yield _argv(command, values)
+    yield from begin
     for _, command in formatted.inspect:
         yield _argv(command, values)
     last = len(cell.workload.steps) - 1
@@ -47,11 +49,15 @@ def _commands(cell: Cell, options: LabOptions, formatted: FormatPlan, place: pla
         variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in plan.step_environment(step, cell).items())
         shell = _PLACEHOLDER.sub(lambda match: values.get(match[1], match[1]).strip('"'), step.shell)
         yield f"cd {base}/fs && {variables} sh -c {shlex.quote(shell)}"
-        settle = _SETTLE.get(plan.settle(step, options))
-        if settle is not None:
-            yield settle.replace("{dir}", values["{dir}"]).replace("{mount}", mount)
+        match plan.settle(step, options):
+            case "sync":
+                yield f"sync -f {values['{dir}']}"
+            case "remount" if number != last:
+                yield from (*end, f"{unmount} && {mount}", *begin)
         if number == last:
-            yield f"umount {values['{dir}']}"
+            yield from (*end, unmount)
+    for command in formatted.after_unmount:
+        yield _argv(command, values)
 
 
 def _attach(disk: str, logical_block_bytes: int) -> str:

@@ -31,7 +31,7 @@ def measure(cell: Cell, options: LabOptions, built: dict[str, Any], agent: Agent
         result.facts |= {
             "disk_model": disk_model,
             "recording_on": host.folder_facts(paths.cell_dir),
-            "plan": {key: built[key] for key in ("disk_server", "mkfs", "mount", "after_mount", "steps")},
+            "plan": {key: built[key] for key in ("disk_server", "mkfs", "mount", "after_mount", "background", "after_unmount", "steps")},
         }
         if result.status == "done" and recorded and options.look is not None:
             # Before packing: what is not compressed is read faster.

@@ -93,6 +93,8 @@ def build(cell: Cell, options: LabOptions, formatted: FormatPlan, place: Place) 
             "data_only": False,
         },
         "after_mount": [list(command) for command in formatted.after_mount],
+        "background": [list(command) for command in formatted.background],
+        "after_unmount": [list(command) for command in formatted.after_unmount],
         "sync_tracepoints": list(formatted.sync_tracepoints),
         "inspect": [{"name": name, "command": list(command)} for name, command in formatted.inspect],
         "steps": [_step(step, cell, options) for step in cell.workload.steps],
