@@ -9,7 +9,7 @@ from fscost.errors import InputError
 from fscost.host import conditions, tools
 from fscost.lab.cell.requirements import why_not
 from fscost.lab.native.lab import _why_no_type
-from fscost.profile.model import FormatPlan, Profile
+from fscost.profile.model import Array, FormatPlan, Profile
 
 
 def reason(stage: Any, disk_size_bytes: int | None = None, **changes: Any) -> str | None:
@@ -38,6 +38,14 @@ def test_a_file_system_that_the_kernel_lacks(stage: Any) -> None:
     found = reason(stage, mount_type="reiserfs9")
     assert found is not None
     assert "no reiserfs9" in found
+
+
+def test_an_array_would_be_residue(stage: Any) -> None:
+    profile = dataclasses.replace(stage.cell.profile, array=Array("1", 2))
+    found = stage.lab.why_not(dataclasses.replace(stage.cell, profile=profile))
+    assert found is not None
+    assert "outlive" in found
+    assert "`--lab vm`" in found
 
 
 def test_a_workload_for_another_file_system(stage: Any) -> None:

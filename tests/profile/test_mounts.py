@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fscost.host import kernel_has
 from fscost.profile import Profile, catalogue, plan_format, resolve
 
 pytestmark = [
@@ -76,6 +77,8 @@ def test_formats_and_mounts_or_is_refused(profile: Profile, tmp_path: Path) -> N
     for tool in plan_format(profile, disk_size_bytes=DISK_BYTES, seed=1).needs_tools:
         if shutil.which(tool) is None:
             pytest.skip(f"needs {tool}")
+    if profile.array is not None or not kernel_has(profile.type):
+        pytest.skip(f"needs {'md' if profile.array is not None else profile.type}: tests/lab/vm mounts it in a virtual machine")
     check = 'findmnt -n -o VFS-OPTIONS,FS-OPTIONS "$FOLDER/mnt"; echo hello > "$FOLDER/mnt/file"; sync -f "$FOLDER/mnt"'
     done = format_and_mount(profile, tmp_path, check)
     if profile.refused:

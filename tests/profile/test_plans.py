@@ -3,9 +3,10 @@
 import pytest
 
 from fscost.errors import InputError
-from fscost.profile import FormatPlan, Profile, catalogue, package_of, plan_format, resolve, why_not
+from fscost.profile import FormatPlan, Profile, catalogue, plan_format, resolve, why_not
 from fscost.profile.families import FAMILIES, LATER, family_of, known_types
 from fscost.profile.load import read_catalogue
+from fscost.profile.packages import PACKAGES
 
 GIB = 1 << 30
 
@@ -25,10 +26,10 @@ def test_every_plan_is_complete(profile: Profile) -> None:
     text = repr((made.mkfs, made.mount_options))
     for disk in profile.disks:
         assert f"{{disk.{disk.name}}}" in text, "every disk is used"
-    for command in (*made.mkfs, *made.after_mount, *(command for _, command in made.inspect)):
+    for command in (*made.mkfs, *made.after_mount, *made.background, *(command for _, command in made.inspect)):
         assert command[0] in made.needs_tools
-        assert package_of(command[0]) != command[0], "we know which package brings it"
-    assert made.mount_device == "{disk.main}"
+        assert command[0] in PACKAGES, "we know which package brings it"
+    assert made.mount_device == ("{disk.main}" if profile.array is None else "/dev/md0")
     assert made.mount_type == profile.type
     assert profile.summary
 
@@ -46,7 +47,7 @@ def test_features_of_base_and_extension_are_one_list() -> None:
 
 def test_reproducible_from_the_seed() -> None:
     assert plan("ext4") == plan("ext4")
-    for text in ("ext4", "ext2", "ext4-external-journal"):
+    for text in ("ext4", "ext2", "ext4-external-journal", "f2fs", "reiserfs", "vfat"):
         assert plan(text, seed=1).mkfs != plan(text, seed=2).mkfs
 
 
@@ -57,9 +58,18 @@ def test_directories_hash_alike_in_all_profiles_of_a_repetition() -> None:
     assert hash_seed("ext4") == hash_seed("ext4 -o noatime") == hash_seed("ext3")
 
 
-@pytest.mark.parametrize("text", ["ext4 -U random", "btrfs -U 1b4e28ba-2fa1-11d2-883f-0016d3cca427"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ext4 -U random",
+        "btrfs -U 1b4e28ba-2fa1-11d2-883f-0016d3cca427",
+        "f2fs -U 1b4e28ba-2fa1-11d2-883f-0016d3cca427",
+        "reiserfs -u 1b4e28ba-2fa1-11d2-883f-0016d3cca427",
+        "vfat -i 12345678",
+    ],
+)
 def test_the_users_uuid_wins(text: str) -> None:
-    assert value(plan(text).mkfs[0], "-U") == text.split()[-1]
+    assert value(plan(text).mkfs[0], text.split()[1]) == text.split()[-1]
 
 
 def test_btrfs_and_xfs_keep_their_random_uuids() -> None:
@@ -82,6 +92,55 @@ def test_external_journal_first_with_the_same_block_size() -> None:
 def test_the_xfs_log_is_named_at_the_mount_too() -> None:
     assert plan("xfs -l logdev={disk.journal} -o noatime").mount_options == "noatime,logdev={disk.journal}"
     assert plan("xfs -l logdev={disk.journal} -o logdev={disk.journal}").mount_options == "logdev={disk.journal}"
+
+
+def test_the_journal_of_jfs_is_made_first_or_by_the_same_mkfs() -> None:
+    journal, main = plan("jfs -J device={disk.journal}").mkfs
+    assert journal == ("mkfs.jfs", "-q", "-J", "journal_dev", "{disk.journal}")
+    assert value(main, "-J") == "device={disk.journal}"
+    (both,) = plan("jfs -j {disk.journal}").mkfs
+    assert value(both, "-j") == "{disk.journal}"
+
+
+def test_the_journal_of_reiserfs_is_named_at_the_mount_too() -> None:
+    for text in ("reiserfs -j {disk.journal} -o notail", "reiserfs --journal-device={disk.journal} -o notail"):
+        assert plan(text).mount_options == "notail,jdev={disk.journal}"
+    assert plan("reiserfs -j {disk.journal} -o jdev={disk.journal}").mount_options == "jdev={disk.journal}"
+    assert plan("reiserfs").mount_options == ""
+
+
+def test_an_array_takes_the_place_of_the_main_disk() -> None:
+    made = plan("ext4 -J device={disk.journal} on md -l raid5 -n 3 -c 64 -o noatime")
+    create, journal, main = made.mkfs
+    assert create[:3] == ("mdadm", "--create", "/dev/md0")
+    assert {"--run", "--assume-clean", "--level=5", "--raid-devices=3"} <= set(create), "nothing asked, nothing resynced"
+    assert value(create, "-c") == "64"
+    assert create[-3:] == ("{disk.m0}", "{disk.m1}", "{disk.m2}")
+    assert (journal[-1], main[-1], made.mount_device, made.mount_options) == ("{disk.journal}", "/dev/md0", "/dev/md0", "noatime")
+    assert made.after_unmount == (("mdadm", "--stop", "--quiet", "/dev/md0"),)
+    assert "{disk.main}" not in repr(made)
+    assert plan("ext4 on md -l 5 -n 3", seed=1).mkfs[0] != plan("ext4 on md -l 5 -n 3", seed=2).mkfs[0]
+
+
+def test_btrfs_on_an_array_takes_it_as_one_of_its_disks() -> None:
+    made = plan("btrfs-raid1 on md -l 1 -n 2")
+    assert made.mkfs[1][-2:] == ("/dev/md0", "{disk.mirror}")
+    assert made.mount_options == "device={disk.mirror}"
+
+
+def test_no_mkfs_asks_or_takes_hours() -> None:
+    quiet = {"f2fs": "-f", "jfs": "-q", "nilfs2": "-f", "reiserfs": "-q", "ntfs3": "-Q", "vfat": "-I"}
+    for text, flag in quiet.items():
+        assert flag in plan(text).mkfs[0]
+    assert plan("reiserfs").mkfs[0].count("-f") == 2, "once still asks"
+
+
+def test_the_cleaner_of_nilfs2_runs_only_where_the_summary_says_so() -> None:
+    for profile in (profile for profile in catalogue() if profile.type == "nilfs2"):
+        made = plan_format(profile, disk_size_bytes=GIB, seed=1)
+        runs = [command[0] for command in made.background] == ["nilfs_cleanerd"]
+        assert runs is ("no cleaner" not in profile.summary)
+        assert all("-n" in command for command in made.background), "it must stay in the foreground"
 
 
 @pytest.mark.parametrize(
@@ -121,6 +180,20 @@ def test_btrfs_takes_all_disks() -> None:
         ("ext4", 7, False),
         ("ext4", 8, True),
         ("ext2", 8, True),
+        ("f2fs", 51, False),
+        ("f2fs", 52, True),
+        ("jfs", 15, False),
+        ("jfs", 16, True),
+        ("nilfs2", 128, False),
+        ("nilfs2", 129, True),
+        ("nilfs2 -B 16", 16, True),
+        ("reiserfs", 32, False),
+        ("reiserfs", 33, True),
+        ("reiserfs -j {disk.journal}", 16, True),
+        ("ntfs3", 1, False),
+        ("ntfs3", 2, True),
+        ("exfat", 3, False),
+        ("exfat", 4, True),
     ],
 )
 def test_too_small_disks_are_refused_up_front(text: str, size_mib: int, fits: bool) -> None:
@@ -151,6 +224,16 @@ def test_families_do_not_overlap() -> None:
     assert not set(types) & set(LATER)
     assert known_types() == sorted([*types, *LATER])
     assert all(family_of(type_) is None for type_ in LATER)
+
+
+def test_every_type_has_profiles_by_name() -> None:
+    """The twelve of issue 4, and their external journals."""
+    twelve = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs", "nilfs2", "reiserfs", "ntfs3", "exfat", "vfat"}
+    assert {profile.type for profile in catalogue()} == twelve
+    assert {profile.array.level for profile in catalogue() if profile.array is not None} == {"0", "1", "5", "6", "10"}
+    assert {f"{type_}-noatime" for type_ in twelve} <= {profile.name for profile in catalogue()}
+    two_disks = {profile.type for profile in catalogue() if len(profile.disks) == 2 and profile.disks[1].name == "journal"}
+    assert two_disks == {"ext3", "ext4", "xfs", "jfs", "reiserfs"}
 
 
 def test_catalogue_names_what_is_published() -> None:
@@ -189,7 +272,7 @@ def test_a_data_file_is_read() -> None:
         ('"one line"', '"""two\nlines"""', r"one\.summary: must be one line"),
         ('"one line"', "3", r"one\.summary: must be a str"),
         ("[one]", "[One]", "a name is lower-case"),
-        ('"ext4 -J', '"f2fs -J', r"one\.spelling: must begin with a type that has a family"),
+        ('"ext4 -J', '"udf -J', r"one\.spelling: must begin with a type that has a family"),
         ('"ext4 -J', '"ext4 -Z -J', r"one\.spelling: flags: option -Z"),
         ('[["chattr", "+A", "{dir}"]]', '["chattr"]', r"one\.after_mount: must be a list"),
         ("size_mib = 64", "size = 64", r"one\.disks\.journal: must be"),

@@ -1,11 +1,14 @@
 """A profile as people write it: what comes out, and one clear error for everything else."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fscost.errors import InputError
 from fscost.profile import DiskSpec, Profile, resolve
+from fscost.profile.model import Array
 
 
 def test_type_flags_and_mount_options() -> None:
@@ -59,6 +62,17 @@ def test_a_second_disk_comes_with_its_mention() -> None:
     assert resolve("ext4").disks == (DiskSpec(),)
 
 
+def test_an_array() -> None:
+    profile = resolve("ext4-noatime -b 1024 on md --level=5 -n 3 -o commit=30")
+    assert profile.array == Array("5", 3)
+    assert (profile.mkfs_flags, profile.mount_options) == (("-b", "1024"), "noatime,commit=30")
+    assert [disk.name for disk in profile.disks] == ["m0", "m1", "m2"]
+    assert [disk.name for disk in resolve("ext4-external-journal on md -l 1 -n 2").disks] == ["m0", "m1", "journal"]
+    assert resolve("ext4-raid5 -o noatime").array == Array("5", 3)
+    assert [disk.name for disk in resolve("ext4-raid5 on md -l 1 -n 2 -b internal").disks] == ["m0", "m1"]
+    assert resolve("xfs-external-log on md -l 10 -n 4 -c 64").array == Array("10", 4, ("-c", "64"))
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -91,6 +105,31 @@ def test_a_second_disk_comes_with_its_mention() -> None:
         ("xfs -r rtdev=/dev/sda1", "not a disk of this profile"),
         ("xfs -d name=/dev/sda1", "not a disk of this profile"),
         ("xfs -d file,name=/tmp/x", "not a disk of this profile"),
+        ("f2fs -c /dev/sda", "-c /dev/sda: not a disk of this profile"),
+        ("f2fs -c {disk.b},/dev/sda", "-c /dev/sda: not a disk of this profile"),
+        ("jfs -j /dev/sda", "-j /dev/sda: not a disk of this profile"),
+        ("jfs -J device=UUID=1", "not a disk of this profile"),
+        ("reiserfs -j/dev/sda", "-j /dev/sda: not a disk of this profile"),
+        ("reiserfs --journal-dev=/dev/sda", "--journal-device /dev/sda: not a disk of this profile"),
+        ("reiserfs -o jdev=/dev/sda", "not a disk of this profile"),
+        ("reiserfs -B /etc/passwd", "-B cannot be part of a profile"),
+        ("vfat -C", "-C cannot be part of a profile"),
+        ("vfat -m /etc/passwd", "-m cannot be part of a profile"),
+        ("nilfs2 -n", "-n cannot be part of a profile"),
+        ("ntfs3 --no-action", "--no-action cannot be part of a profile"),
+        ("ntfs", "did you mean ntfs3"),
+        ("ext4 on", "unexpected word 'on'"),
+        ("ext4 on md", "no level"),
+        ("ext4 on md -l 5", "no number of disks"),
+        ("ext4 on md -l 5 -l 6 -n 4", "more than one level"),
+        ("ext4 on md -l linear -n 2", "no level linear"),
+        ("ext4 on md -l 5 -n 2", "it takes 3 to 16"),
+        ("ext4 on md -l 0 -n 17", "it takes 2 to 16"),
+        ("ext4 on md -l 0 -n ²", "it takes 2 to 16"),
+        ("ext4 on md -l 1 -n 2 -b /root/bitmap", "would be a file of the host"),
+        ("ext4 on md -l 1 -n 2 /dev/sda /dev/sdb", "unexpected word '/dev/sda'"),
+        ("ext4 on md -l 1 -n 2 --write-journal /dev/sda", "option --write-journal not recognized"),
+        ("ext4 on md -l 1 -n 2 on md -l 1 -n 2", "unexpected word 'on'"),
         ("xfs -c options=/tmp/x", "-c cannot be part of a profile"),
         ("xfs -o logdev=/dev/sda1", "not a disk of this profile"),
         ("btrfs -o device=/dev/sda1", "not a disk of this profile"),
@@ -112,12 +151,15 @@ def test_refused(text: str, words: str) -> None:
     assert caught.value.remedy, "every refusal says what to do"
 
 
-TYPES = ["ext4", "ext2", "xfs", "btrfs", "f2fs", "ext4-noatime", "btrfs-raid1"]
+TYPES = ["ext4", "ext2", "xfs", "btrfs", "f2fs", "jfs", "reiserfs", "vfat", "ext4-noatime", "btrfs-raid1", "xfs-raid5"]
 PIECES = [
+    "on md",
+    "-l 5 -n 3",
     "-o",
     "-O",
     "-E",
     "-J",
+    "-j",
     "-l",
     "-m",
     "--",
@@ -144,10 +186,10 @@ def test_never_anything_but_a_profile_or_an_input_error(text: str) -> None:
         profile = resolve(text)
     except InputError:
         return
-    assert profile.disks[0].name == "main"
+    assert profile.disks[0].name == ("main" if profile.array is None else "m0")
     words = (*profile.mkfs_flags, *profile.mount_options.split(","))
-    if profile.type in ("ext2", "ext3", "ext4", "xfs", "btrfs"):
-        assert not any("device=/" in word or "logdev=/" in word for word in words), "a real device got through"
+    assert not any("device=/" in word or "dev=/" in word for word in words), "a real device got through"
+    assert ("-j", "/dev/sda") not in itertools.pairwise(words), "a real device got through"
 
 
 @given(st.sampled_from(["ext4", "xfs", "btrfs", "ext4-noatime"]), st.lists(st.sampled_from(["-o noatime", "-o commit=30", "-K", "-L x"])))

@@ -51,7 +51,7 @@ def checks(binaries: Iterable[tuple[str, Path | None]] = (), tools: Iterable[str
     return [
         *required_checks(),
         *(_binary(name, path) for name, path in binaries),
-        *(_file_system(name, mkfs) for name, mkfs in _FILE_SYSTEMS),
+        *(_file_system(name, _MKFS.get(name, f"mkfs.{name}")) for name in _FILE_SYSTEMS),
         *(_tool(name) for name in dict.fromkeys([*_WORKLOAD_TOOLS, *tools])),
         _space(out or Path.cwd()),
         _memory(),
@@ -70,14 +70,8 @@ def require() -> None:
             raise HostError(f"{check.name}: {check.detail}", check.remedy)
 
 
-_FILE_SYSTEMS = (
-    ("ext2", "mkfs.ext2"),
-    ("ext3", "mkfs.ext3"),
-    ("ext4", "mkfs.ext4"),
-    ("xfs", "mkfs.xfs"),
-    ("btrfs", "mkfs.btrfs"),
-    ("f2fs", "mkfs.f2fs"),
-)
+_FILE_SYSTEMS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs", "nilfs2", "reiserfs", "ntfs3", "exfat", "vfat")
+_MKFS = {"ntfs3": "mkfs.ntfs"}  # where it is not called mkfs.TYPE
 _WORKLOAD_TOOLS = ("git", "make", "cc", "tar", "fio", "sqlite3", "find", "python3")
 
 
@@ -156,10 +150,10 @@ def _binary(name: str, path: Path | None) -> Check:
 
 
 def _file_system(name: str, mkfs: str) -> Check:
-    if not kernel_has(name):
-        return Check(name, False, f"not in Linux {os.uname().release}", f"a kernel with {name} (`modprobe {name}` fails here)")
     if tool(mkfs) is None:
         return Check(name, False, f"{mkfs} is missing", f"`{install_command([mkfs])}`")
+    if not kernel_has(name):
+        return Check(name, False, f"not in Linux {os.uname().release}", "`--lab vm` runs it in a virtual machine")
     return Check(name, True, f"in the kernel, {tool(mkfs)}")
 
 

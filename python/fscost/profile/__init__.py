@@ -3,6 +3,7 @@
 import difflib
 
 from fscost.errors import InputError
+from fscost.profile.array import on_array, without_array
 from fscost.profile.families import LATER, family_of, known_types
 from fscost.profile.flags import split_flags
 from fscost.profile.load import load_catalogue
@@ -28,7 +29,7 @@ def catalogue() -> list[Profile]:
 
 
 def resolve(text: str) -> Profile:
-    """The profile that `text` spells: a name of the catalogue or a type, then flags of its mkfs, then `-o` mount options."""
+    """The profile that `text` spells: a name of the catalogue or a type, then flags of its mkfs, `-o` mount options, and `on md` an array."""
     words = split_words(text)
     first, rest = words[0], words[1:]
     named = {profile.name: profile for profile in catalogue()}
@@ -61,4 +62,5 @@ def plan_format(profile: Profile, *, disk_size_bytes: int, seed: int) -> FormatP
         raise InputError(f"profile '{profile.name}': {why_not(profile)}", f"use {', '.join(t for t in known_types() if family_of(t))}")
     flags, _ = split_flags(family.grammar(profile.type), profile.mkfs_flags)
     main = profile.disks[0]
-    return family.plan(profile, flags, main.size_bytes or disk_size_bytes, seed)
+    plan = family.plan(without_array(profile), flags, main.size_bytes or disk_size_bytes, seed)
+    return plan if profile.array is None else on_array(plan, profile.array, seed)

@@ -15,7 +15,8 @@ Flag = tuple[str, str]  # ("-O", "^has_journal"); ("-K", "") for a flag without 
 class Grammar:
     """What a mkfs accepts, in getopt's own notation, and what of it a profile may not use.
 
-    `device_keys` lists the sub-options that name a device (`-J device=`): a profile may only give them one of the cell's own disks.
+    `device_keys` lists the sub-options that name a device (`-J device=`), `device_flags` the flags that do (`-j DEVICE`, also a comma list): a
+    profile may only give them one of the cell's own disks.
     """
 
     program: str
@@ -23,6 +24,7 @@ class Grammar:
     long: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     device_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    device_flags: frozenset[str] = frozenset()
 
 
 def split_flags(grammar: Grammar, words: Sequence[str]) -> tuple[list[Flag], list[str]]:
@@ -50,6 +52,9 @@ def _check(grammar: Grammar, flag: str, value: str) -> None:
         raise InputError(f"flags: {flag} has an empty value", f"give {flag} a value, or leave it out")
     if flag in grammar.refused:
         raise InputError(f"flags: {flag} cannot be part of a profile", grammar.refused[flag])
+    if flag in grammar.device_flags:
+        for device in value.split(","):
+            check_device_value(f"flags: {flag}", device, " ")
     for key, given in suboptions(value):
         if key in grammar.device_keys.get(flag, frozenset()):
             check_device_value(f"flags: {flag} {key}", given)
@@ -59,10 +64,10 @@ def _takes_value(grammar: Grammar, flag: str) -> bool:
     return f"{flag[2:]}=" in grammar.long if flag.startswith("--") else f"{flag[1:]}:" in grammar.short + "o:"
 
 
-def check_device_value(where: str, value: str) -> None:
+def check_device_value(where: str, value: str, joint: str = "=") -> None:
     """Refuse a device that is not one of the cell's own disks: a profile must never reach a real one."""
     if not DISK_PLACEHOLDER.fullmatch(value):
-        raise InputError(f"{where}={value}: not a disk of this profile", f"write {where.split()[-1]}={{disk.journal}}")
+        raise InputError(f"{where}{joint}{value}: not a disk of this profile", f"write {where.split()[-1]}{joint}{{disk.journal}}")
 
 
 def suboptions(value: str) -> list[tuple[str, str]]:

@@ -13,7 +13,15 @@ from fscost.profile.families import family_of
 from fscost.profile.model import DiskSpec, Profile
 from fscost.profile.spelling import extend, split_words
 
-_FIELDS: dict[str, type] = {"spelling": str, "summary": str, "refused": str, "after_mkfs": list, "after_mount": list, "disks": dict}
+_FIELDS: dict[str, type] = {
+    "spelling": str,
+    "summary": str,
+    "refused": str,
+    "after_mkfs": list,
+    "after_mount": list,
+    "background": list,
+    "disks": dict,
+}
 _REQUIRED = ("spelling", "summary")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -61,6 +69,7 @@ def _read_profile(file: str, name: str, table: Any) -> Profile:
         disks=_disks(file, name, profile.disks, table.get("disks", {})),
         after_mkfs=_commands(file, name, "after_mkfs", table),
         after_mount=_commands(file, name, "after_mount", table),
+        background=_commands(file, name, "background", table),
         summary=table["summary"],
         refused=table.get("refused", ""),
     )

@@ -1,17 +1,18 @@
-"""A profile as people write it: the type or a name of the catalogue, mkfs's own flags, `-o` with mount options."""
+"""A profile as people write it: the type or a name of the catalogue, mkfs's own flags, `-o` with mount options, `on md` with mdadm's."""
 
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
 from fscost.errors import InputError
+from fscost.profile.array import member_disks, split_array
 from fscost.profile.families import family_of
 from fscost.profile.flags import DISK_PLACEHOLDER, check_device_value, split_flags, words_of
 from fscost.profile.model import DiskSpec, Profile
 
 JOURNAL_BYTES = 256 << 20  # of a second disk whose size nobody gave; plenty for any journal, and soon zeroed by mkfs.xfs
 
-_DEVICE_OPTIONS = frozenset({"device", "journal_dev", "journal_path", "logdev", "loop", "rtdev"})
+_DEVICE_OPTIONS = frozenset({"device", "jdev", "journal_dev", "journal_path", "logdev", "loop", "rtdev"})
 
 # Of each set the kernel heeds one, not always the last (mount(2): strictatime beats noatime): an extension replaces its base's.
 _EXCLUSIVE = (
@@ -38,8 +39,9 @@ def extend(base: Profile, name: str, words: Sequence[str]) -> Profile:
     family = family_of(base.type)
     if family is None:
         return replace(base, name=name, mkfs_flags=(*base.mkfs_flags, *words))
+    words, array, last_options = split_array(words)
     flags, options = split_flags(family.grammar(base.type), words)
-    added = ",".join(options)
+    added = ",".join(options + last_options)
     check_mount_options(added)
     profile = replace(
         base,
@@ -49,6 +51,9 @@ def extend(base: Profile, name: str, words: Sequence[str]) -> Profile:
         mkfs_flags=base.mkfs_flags + words_of(flags),
         mount_options=merge_mount_options(base.mount_options, added),
     )
+    if array is not None:
+        former = 1 if base.array is None else base.array.members
+        profile = replace(profile, array=array, disks=(*member_disks(array), *profile.disks[former:]))
     return replace(profile, disks=_with_mentioned_disks(profile))
 
 
@@ -74,7 +79,7 @@ def merge_mount_options(base: str, added: str) -> str:
 
 def _with_mentioned_disks(profile: Profile) -> tuple[DiskSpec, ...]:
     """The profile's disks, and one more for each `{disk.NAME}` that its flags or options speak of."""
-    known = {disk.name for disk in profile.disks}
+    known = {disk.name for disk in profile.disks} | {"main"}
     text = " ".join((*profile.mkfs_flags, profile.mount_options))
     mentioned = dict.fromkeys(DISK_PLACEHOLDER.findall(text))
     return (*profile.disks, *(DiskSpec(name, JOURNAL_BYTES) for name in mentioned if name not in known))

@@ -46,6 +46,8 @@ class NativeLab:
         profile = cell.profile
         if self._device is not None and len(profile.disks) != 1:
             return f"{profile.name} needs {len(profile.disks)} disks and --device names one; run it on recorded disks, without --device"
+        if profile.array is not None:
+            return f"{profile.name}: an array would outlive a cell that is killed; `--lab vm` runs it in a virtual machine"
         return why_not(cell, disk_size_bytes, self._plan_format, _why_no_type)
 
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:

@@ -5,7 +5,7 @@ To add a family: write its module with the three names of `Family`, list it in F
 
 from typing import Protocol
 
-from fscost.profile.families import btrfs, ext, xfs
+from fscost.profile.families import btrfs, exfat, ext, f2fs, jfs, nilfs2, ntfs3, reiserfs, vfat, xfs
 from fscost.profile.flags import Flag, Grammar
 from fscost.profile.model import FormatPlan, Profile
 
@@ -25,21 +25,10 @@ class Family(Protocol):
         ...
 
 
-FAMILIES: tuple[Family, ...] = (ext, xfs, btrfs)
+FAMILIES: tuple[Family, ...] = (ext, xfs, btrfs, f2fs, jfs, nilfs2, reiserfs, ntfs3, exfat, vfat)
 
-# Known to Linux, not yet to any lab of ours: mkfs program, for "needs …".
-LATER: dict[str, str] = {
-    "bcachefs": "bcachefs",
-    "exfat": "mkfs.exfat",
-    "f2fs": "mkfs.f2fs",
-    "jfs": "mkfs.jfs",
-    "nilfs2": "mkfs.nilfs2",
-    "ntfs": "mkfs.ntfs",
-    "ntfs3": "mkfs.ntfs",
-    "reiserfs": "mkfs.reiserfs",
-    "udf": "mkfs.udf",
-    "vfat": "mkfs.vfat",
-}
+# Known to Linux, not to any lab of ours: mkfs program, for "needs …".
+LATER: dict[str, str] = {"bcachefs": "bcachefs", "udf": "mkfs.udf"}
 
 
 def family_of(type_: str) -> Family | None:

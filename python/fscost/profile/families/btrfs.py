@@ -1,6 +1,6 @@
 """btrfs: mkfs.btrfs."""
 
-from fscost.profile.families.common import MIB, join_options, require_size, tools_of
+from fscost.profile.families.common import MIB, format_plan, join_options, require_size
 from fscost.profile.flags import Flag, Grammar, suboptions, words_of
 from fscost.profile.model import FormatPlan, Profile
 
@@ -36,17 +36,12 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
         require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.btrfs needs that for metadata in two copies")
     ours: list[Flag] = [("-f", ""), ("-q", "")]
     disks = tuple(f"{{disk.{disk.name}}}" for disk in profile.disks)
-    commands = (("mkfs.btrfs", *words_of(ours), *words_of(flags), *disks), *profile.after_mkfs)
-    inspect = (("superblock", ("btrfs", "inspect-internal", "dump-super", "{disk.main}")),)
-    return FormatPlan(
-        mkfs=commands,
-        mount_type="btrfs",
-        mount_device="{disk.main}",
+    return format_plan(
+        profile,
+        ("mkfs.btrfs", *words_of(ours), *words_of(flags), *disks),
+        superblock=("btrfs", "inspect-internal", "dump-super", "{disk.main}"),
         mount_options=join_options(profile.mount_options, *_member_options(profile, disks)),
-        after_mount=profile.after_mount,
-        inspect=inspect,
         sync_tracepoints=("btrfs/btrfs_sync_file",),
-        needs_tools=tools_of(commands, profile.after_mount, tuple(command for _, command in inspect)),
     )
 
 

@@ -4,7 +4,7 @@ import hashlib
 import uuid
 
 from fscost.errors import InputError
-from fscost.profile.model import Profile
+from fscost.profile.model import FormatPlan, Profile
 
 MIB = 1 << 20
 
@@ -24,9 +24,27 @@ def require_size(profile: Profile, main_bytes: int, minimum_bytes: int, source: 
         )
 
 
-def tools_of(*groups: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
-    """The programs named by these commands, each once."""
-    return tuple(dict.fromkeys(command[0] for group in groups for command in group))
+def format_plan(
+    profile: Profile,
+    *mkfs: tuple[str, ...],
+    superblock: tuple[str, ...],
+    mount_options: str | None = None,
+    sync_tracepoints: tuple[str, ...] = (),
+) -> FormatPlan:
+    """The commands of a family and the profile's own; `superblock` shows what was really made."""
+    commands = (*mkfs, *profile.after_mkfs)
+    groups = (commands, profile.after_mount, profile.background, (superblock,))
+    return FormatPlan(
+        mkfs=commands,
+        mount_type=profile.type,
+        mount_device="{disk.main}",
+        mount_options=profile.mount_options if mount_options is None else mount_options,
+        after_mount=profile.after_mount,
+        background=profile.background,
+        inspect=(("superblock", superblock),),
+        sync_tracepoints=sync_tracepoints,
+        needs_tools=tuple(dict.fromkeys(command[0] for group in groups for command in group)),
+    )
 
 
 def join_options(*options: str) -> str:

@@ -1,6 +1,6 @@
 """ext2, ext3, ext4: mke2fs."""
 
-from fscost.profile.families.common import MIB, require_size, seeded_uuid, tools_of
+from fscost.profile.families.common import MIB, format_plan, require_size, seeded_uuid
 from fscost.profile.flags import DISK_PLACEHOLDER, Flag, Grammar, has_suboption, suboptions, values_of, words_of
 from fscost.profile.model import FormatPlan, Profile
 
@@ -37,18 +37,7 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
     mkfs = [_mkfs(profile, flags, journal is not None, seed)]
     if journal is not None:
         mkfs.insert(0, _mkfs_journal(profile, flags, journal, seed))
-    commands = (*mkfs, *profile.after_mkfs)
-    inspect = (("superblock", ("dumpe2fs", "-h", "{disk.main}")),)
-    return FormatPlan(
-        mkfs=commands,
-        mount_type=profile.type,
-        mount_device="{disk.main}",
-        mount_options=profile.mount_options,
-        after_mount=profile.after_mount,
-        inspect=inspect,
-        sync_tracepoints=("ext4/ext4_sync_file_enter",),
-        needs_tools=tools_of(commands, profile.after_mount, tuple(command for _, command in inspect)),
-    )
+    return format_plan(profile, *mkfs, superblock=("dumpe2fs", "-h", "{disk.main}"), sync_tracepoints=("ext4/ext4_sync_file_enter",))
 
 
 def _mkfs(profile: Profile, flags: list[Flag], external_journal: bool, seed: int) -> tuple[str, ...]:

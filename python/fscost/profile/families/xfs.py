@@ -2,7 +2,7 @@
 
 import re
 
-from fscost.profile.families.common import MIB, join_options, require_size, tools_of
+from fscost.profile.families.common import MIB, format_plan, join_options, require_size
 from fscost.profile.flags import Flag, Grammar, has_suboption, suboptions, values_of, words_of
 from fscost.profile.model import FormatPlan, Profile
 
@@ -37,17 +37,12 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
     """
     require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.xfs(8)")
     ours: list[Flag] = [("-f", ""), ("-q", ""), *_sector_flags(profile, flags)]
-    commands = (("mkfs.xfs", *words_of(ours), *words_of(flags), "{disk.main}"), *profile.after_mkfs)
-    inspect = (("superblock", ("xfs_db", "-r", "-c", "sb 0", "-c", "p", "{disk.main}")),)
-    return FormatPlan(
-        mkfs=commands,
-        mount_type="xfs",
-        mount_device="{disk.main}",
+    return format_plan(
+        profile,
+        ("mkfs.xfs", *words_of(ours), *words_of(flags), "{disk.main}"),
+        superblock=("xfs_db", "-r", "-c", "sb 0", "-c", "p", "{disk.main}"),
         mount_options=join_options(profile.mount_options, *_device_options(profile, flags)),
-        after_mount=profile.after_mount,
-        inspect=inspect,
         sync_tracepoints=("xfs/xfs_file_fsync",),
-        needs_tools=tools_of(commands, profile.after_mount, tuple(command for _, command in inspect)),
     )
 
 

@@ -1,0 +1,26 @@
+"""exfat: mkfs.exfat of exfatprogs."""
+
+from fscost.profile.families.common import MIB, format_plan, require_size
+from fscost.profile.flags import Flag, Grammar, words_of
+from fscost.profile.model import FormatPlan, Profile
+
+TYPES: tuple[str, ...] = ("exfat",)
+
+# exfatprogs mkfs/mkfs.c: the getopt string and its long options.
+_SHORT = "n:L:c:b:fVvh"
+_LONG = "boundary-align= cluster-size= full-format help pack-bitmap verbose version volume-label="
+_REFUSED = dict.fromkeys(("-h", "--help", "-V", "--version"), "with it mkfs.exfat makes no file system")
+
+_MINIMUM_BYTES = 4 * MIB  # on 2 MiB: "exFAT format fail!"
+
+
+def grammar(type_: str) -> Grammar:
+    """mkfs.exfat."""
+    return Grammar(f"mkfs.{type_}", _SHORT, tuple(_LONG.split()), refused=_REFUSED)
+
+
+def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
+    """One mkfs, fast. The volume's serial number is made of the time: mkfs.exfat takes none."""
+    del seed
+    require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.exfat refuses less")
+    return format_plan(profile, ("mkfs.exfat", *words_of(flags), "{disk.main}"), superblock=("dump.exfat", "{disk.main}"))
