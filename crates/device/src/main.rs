@@ -38,6 +38,9 @@ struct Serve {
     /// Serve over NBD, each disk as an export of its name: the path of a Unix socket that does not exist, or @NAME for an abstract one.
     #[arg(long, value_name = "ADDRESS")]
     nbd: Option<nbd::Address>,
+    /// Keep no date: whoever writes has a clock of its own (an emulated guest), so that no time in the recording says when its timers ran.
+    #[arg(long)]
+    untimed: bool,
     /// The control channel: an open SOCK_SEQPACKET socket.
     #[arg(long)]
     control_fd: RawFd,
@@ -99,9 +102,12 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     // at the first use.
     let socket = unsafe { OwnedFd::from_raw_fd(arguments.control_fd) };
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
-    let begin_unix_ns = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)?
-        .as_nanos() as u64;
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let begin_unix_ns = if arguments.untimed {
+        0
+    } else {
+        since_epoch.as_nanos() as u64
+    };
     let header = Header {
         begin_unix_ns,
         disks: arguments.disks,

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from fscost import run
-from fscost.cli.labs import lab as choose_lab
-from fscost.cli.labs import real_device
+from fscost.cli.labs import AUTO, KERNELS, choose_lab, real_device
 from fscost.cli.output import Outputs
 from fscost.cli.progress import progress
 from fscost.cli.request import DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request, resumed, to_spec
@@ -70,6 +69,17 @@ def compare(
     ] = Request.max_minutes,
     metric: Annotated[str, typer.Option(help="The metric whose interval decides.", rich_help_panel=_ENOUGH)] = Request.metric,
     precision: Annotated[float, typer.Option(help="Narrow enough: 0.02 is ± 2 %.", rich_help_panel=_ENOUGH)] = Request.precision,
+    lab: Annotated[
+        str, typer.Option(metavar="native|vm", help="This kernel as root, or guests. (default: native where it can)", rich_help_panel=_HOW)
+    ] = AUTO,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VERSION|VMLINUZ", help=f"Of guests: {', '.join(KERNELS)}, or an image; repeat to compare.", rich_help_panel=_HOW),
+    ] = None,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIR", help="/lib/modules/VERSION of each --kernel that is an image, in their order.", rich_help_panel=_HOW),
+    ] = None,
     size: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="Of the disk, for example 4G. (default: 4G, or what the workload needs)", rich_help_panel=_DISK),
@@ -96,7 +106,6 @@ def compare(
     markdown: Annotated[
         str | None, typer.Option(metavar="FILE", help="The tables as Markdown; - for standard output.", rich_help_panel=_WHERE)
     ] = None,
-    lab: Annotated[str, typer.Option(hidden=True)] = "native",
 ) -> None:
     """Measure what file systems cost for a workload, and compare them.
 
@@ -127,13 +136,17 @@ def compare(
         probe=probe,
         keep=keep,
         device=None if device is None else str(Path(device).absolute()),
+        kernel=tuple(str(Path(each).absolute()) if "/" in each else each for each in kernel or ()),
+        modules=tuple(str(Path(each).absolute()) for each in modules or ()),
         logical_block_size=logical_block_size,
         physical_block_size=physical_block_size,
     )
     if resume is not None:
         if out is not None:
             raise InputError("--resume DIR goes on in DIR; --out names another", "leave --out out")
-        asked = resumed(load(resume).manifest.request, asked, _given(context), resume)
+        before = load(resume).manifest
+        asked = resumed(before.request, asked, _given(context), resume)
+        lab = before.lab if lab == AUTO else lab
     claimed = real_device(asked.device, erase_device, force)
     spec = to_spec(
         asked,
@@ -144,7 +157,7 @@ def compare(
     )
     if resume is None and out is None:
         spec = replace(spec, folder=run.default_folder(spec.workload.name))
-    chosen, lock = choose_lab(lab, claimed)
+    chosen, lock = choose_lab(lab, spec, claimed, asked.modules)
     if dry_run:
         _print_commands(spec, chosen)
         return

@@ -1,27 +1,76 @@
-"""Which lab a comparison runs in."""
+"""Which lab a run is made in."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from fscost.errors import InputError
+from fscost import matrix
+from fscost.cli.output.grid import plain
+from fscost.errors import HostError, InputError
 from fscost.lab.base import Lab
 from fscost.lab.fake import FakeLab
 from fscost.lab.native import NativeLab, RealDevice, claim
-from fscost.lab.vm import VmLab
+from fscost.lab.vm import KERNELS, VmLab
+from fscost.run import RunSpec
 from fscost.run.lock import HOST
 
+__all__ = ["AUTO", "KERNELS", "choose_lab", "real_device"]
 
-def lab(name: str, device: RealDevice | None) -> tuple[Lab, str]:
+AUTO = "auto"
+
+
+def choose_lab(name: str, spec: RunSpec, device: RealDevice | None = None, modules: Sequence[str] = ()) -> tuple[Lab, str]:
     """The lab, and the lock that keeps others out of it. `fake:OPTIONS` is for tests; it measures nothing and disturbs nobody."""
+    kind, _, options = name.partition(":")
+    if kind == "fake":
+        return FakeLab.from_text(options), f"{HOST}.fake.{id(options)}"
+    kernels = [profile.kernel for profile in spec.profiles if profile.kernel]
+    if name == AUTO:
+        name, because = ("vm", "") if kernels else ("native", "") if device is not None else _where(spec)
+        if because:
+            print(plain(f"lab vm, because {because}"), file=sys.stderr)
     if name == "native":
+        if kernels:
+            raise InputError(f"--kernel {kernels[0]} is for guests, and --lab native is this machine's own kernel", "leave one of the two out")
         return NativeLab(device=device), HOST
     if name == "vm":
         if device is not None:
             raise InputError("--device is for the native lab: a guest has recorded disks only", "leave one of the two out")
-        return VmLab(), HOST
-    kind, _, options = name.partition(":")
-    if kind == "fake":
-        return FakeLab.from_text(options), f"{HOST}.fake.{id(options)}"
+        images = {kernel: Path(folder) for kernel, folder in zip(_images(kernels), modules, strict=False)}
+        if len(images) != len(modules) or set(images) != set(_images(kernels)):
+            raise InputError(
+                f"{len(_images(kernels))} --kernel are images and {len(modules)} --modules are there", "give each image its folder of modules"
+            )
+        return VmLab(images=images, say=_say), HOST
     raise InputError(f"--lab {name!r} is unknown", "native or vm")
+
+
+def _images(kernels: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(kernel for kernel in kernels if "/" in kernel))
+
+
+def _where(spec: RunSpec) -> tuple[str, str]:
+    """The native lab unless it cannot run what the VM lab can; and why."""
+    guests = VmLab(say=_say)
+    why_no_guests = guests.why_none()
+    native = NativeLab()
+    try:
+        native.check()
+    except HostError as error:
+        if why_no_guests is not None:
+            raise HostError(error.what, f"{error.remedy}; or for the VM lab, which needs no privilege: {why_no_guests}") from None
+        return "vm", f"the native lab cannot run here: {error.what}"
+    if why_no_guests is not None:
+        return "native", ""
+    for cell in next(matrix.repetitions(spec.profiles, spec.workload, spec.seed)):
+        because = native.why_no_type(cell.profile)
+        if because is not None and guests.why_not(cell, spec.disk_size_bytes) is None:
+            return "vm", because
+    return "native", ""
+
+
+def _say(line: str) -> None:
+    print(plain(line), file=sys.stderr, flush=True)
 
 
 def real_device(device: str | None, erase: str | None, force: bool) -> RealDevice | None:

@@ -40,6 +40,8 @@ class Request:
     probe: int | None = None
     keep: str = "one"
     device: str | None = None
+    kernel: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
     logical_block_size: int | None = None
     physical_block_size: int | None = None
 
@@ -85,12 +87,13 @@ def to_spec(request: Request, folder: Path, *, resume: bool, command_line: Seque
     """Everything resolved; InputError for what cannot be."""
     chosen = _workload(request)
     profiles = tuple(_sectors(profile.resolve(text), request) for text in request.on or DEFAULT_PROFILES)
+    profiles = tuple(each for found in profiles for each in _on_kernels(found, request.kernel))
     return RunSpec(
         profiles=profiles,
         workload=chosen,
         folder=folder,
         seed=request.seed,
-        baseline="" if request.baseline is None else profile.resolve(request.baseline).name,
+        baseline="" if request.baseline is None else _on_kernels(profile.resolve(request.baseline), request.kernel)[0].name,
         stopping=StoppingRule(**{name: getattr(request, name) for name in STOPPING}),
         disk_size_bytes=device_bytes or (0 if request.size is None else parse_size_bytes(request.size)),
         settle=request.settle,
@@ -102,6 +105,15 @@ def to_spec(request: Request, folder: Path, *, resume: bool, command_line: Seque
         command_line=tuple(command_line),
         request=request.to_json(),
     )
+
+
+def _on_kernels(found: Profile, kernels: Sequence[str]) -> list[Profile]:
+    """The profile under each kernel; named `ext4 @6.1` where there are several."""
+    if len(set(kernels)) != len(kernels):
+        raise InputError(f"--kernel names one twice: {', '.join(kernels)}", "name each once")
+    if len(kernels) < 2:
+        return [replace(found, kernel="".join(kernels))]
+    return [replace(found, kernel=kernel, name=f"{found.name} @{Path(kernel).name}") for kernel in kernels]
 
 
 def _workload(request: Request) -> Workload:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fscost import run, study
-from fscost.cli.labs import lab as choose_lab
+from fscost.cli.labs import AUTO, choose_lab
 from fscost.cli.lines import print_lines
 from fscost.cli.output import study as output
 from fscost.cli.output.emit import STDOUT, Outputs
@@ -51,7 +51,7 @@ def run_(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print every command, run none.")] = False,
     json: Json = False,
     markdown: Markdown = None,
-    lab: Annotated[str, typer.Option(metavar="LAB", help="Where cells run: native.")] = "native",
+    lab: Annotated[str, typer.Option(metavar="native|vm", help="This kernel as root, or guests. (default: native where it can)")] = AUTO,
 ) -> None:
     """Run a published experiment on this machine and judge its claims by what was measured."""
     outputs = Outputs(json=json, markdown=markdown)
@@ -63,6 +63,7 @@ def run_(
         before = load(resume)
         asked = _earlier(before, name)
         scale, options, seed = asked["scale"], asked["set"], before.manifest.seed
+        lab = before.manifest.lab if lab == AUTO else lab
         _refuse_others(context, resume)
     else:
         options = parse_options(set_ or ())
@@ -78,7 +79,7 @@ def run_(
         resume=resume is not None,
         command_line=sys.argv,
     )
-    chosen, lock = choose_lab(lab, None)
+    chosen, lock = choose_lab(lab, spec)
     if dry_run:
         for profile, commands in run.commands(spec, chosen).items():
             print(f"# {profile}", *commands, sep="\n")

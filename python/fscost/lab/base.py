@@ -7,6 +7,9 @@ from typing import Any, Protocol
 
 from fscost.matrix import Cell
 
+VIRTUAL_SECONDS = "virtual_s"
+"""Unit of times in an emulated guest, whose clock counts instructions, one a nanosecond: they are times of no device."""
+
 
 @dataclass(frozen=True)
 class Sample:

@@ -41,6 +41,8 @@ class Profile:
     after_mount: tuple[tuple[str, ...], ...] = ()
     background: tuple[tuple[str, ...], ...] = ()
     summary: str = ""
+    kernel: str = ""
+    """Of the VM lab: a name that it knows, or the path of an image; empty: the lab's own."""
     refused: str = ""
     """Why today's kernels do not mount it; empty for what works. Such a profile is still run: the kernel has the last word."""
 

@@ -62,7 +62,9 @@ def reopen(spec: RunSpec, lab: Lab) -> RunStore:
     _same(spec.folder, "profiles", earlier.profiles, [plain(profile) for profile in spec.profiles])
     _same(spec.folder, "workload", earlier.workload, _workload(spec))
     _same(spec.folder, "options", earlier.options, spec.options)
-    _same(spec.folder, "kernel", earlier.environment.get("kernel"), lab.environment().get("kernel"))
+    environment = lab.environment()
+    for what in ("kernel", "guest"):
+        _same(spec.folder, what, earlier.environment.get(what), environment.get(what))
     earlier.stopping = plain(spec.stopping)
     earlier.state = "running"
     earlier.stopped_because = ""

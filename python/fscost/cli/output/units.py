@@ -36,7 +36,7 @@ def human(value: float, unit: str) -> str:
     """A value in a metric's unit."""
     if unit == "bytes":
         return human_bytes(value)
-    if unit == "s":
+    if unit in ("s", "virtual_s"):
         return human_seconds(value)
     if unit == "count":
         return human_count(value)

@@ -1,7 +1,8 @@
 """A finished run as text in rows and columns, whatever it is then written as."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +16,8 @@ from fscost.stats import Row, Verdict
 
 _SHOWN = (("flushes", "device_flushes"), ("ampl", "write_amplification"), ("wall", "wall_s"), ("CPU", "cpu_s"), ("space", "space_used_bytes"))
 _VERDICTS = {Verdict.LOWER: "less", Verdict.HIGHER: "more", Verdict.NOT_SHOWN: "not shown", Verdict.UNDEFINED: NOTHING}
+_TIMES = ("wall_s", "cpu_s")
+_VIRTUAL = "virtual_s"
 _RAM = ("tmpfs", "ramfs")
 
 
@@ -84,7 +87,9 @@ def _summary(results: RunResults, rows: Sequence[Row]) -> Grid:
         for _, metric in _SHOWN:
             line.append(_value(totals.get((profile, metric))))
         lines.append(line)
-    return Grid("", ("profile", "device written", "ratio", "verdict", *(label for label, _ in _SHOWN)), lines)
+    virtual = {metric for metric in _TIMES if any(row.metric == metric and row.unit == _VIRTUAL for row in rows)}
+    labels = (f"virtual {label}" if metric in virtual else label for label, metric in _SHOWN)
+    return Grid("", ("profile", "device written", "ratio", "verdict", *labels), lines)
 
 
 def _value(row: Row | None) -> str:
@@ -156,10 +161,25 @@ def _ratio_words(baseline: str, profiles: set[str]) -> list[str]:
 def conditions(results: RunResults) -> list[str]:
     """Where and on what it ran, and why it ended."""
     manifest = results.manifest
+    guests = [cell.facts["guest"] for cell in manifest.done if isinstance(cell.facts.get("guest"), dict)]
+    times = "times compare only within this run"
+    if any(guest.get("is_emulated") for guest in guests):
+        times = "virtual times count the instructions of an emulated processor, one a nanosecond, and are times of no device"
+    where = f"{_guests(manifest.environment, guests)}{_kernel(manifest.environment)}; lab {manifest.lab}"
     return [
-        f"{_kernel(manifest.environment)}; lab {manifest.lab}; seed {manifest.seed}; disk {_size(manifest.options)}; {_device_model(results)}.",
-        f"Bytes are exact; times compare only within this run. {_stopped(results)}",
+        f"{where}; seed {manifest.seed}; disk {_size(manifest.options)}; {_device_model(results)}.",
+        f"Bytes are exact; {times}. {_stopped(results)}",
     ]
+
+
+def _guests(environment: Mapping[str, Any], guests: Sequence[Mapping[str, Any]]) -> str:
+    """`Linux 6.12.117 in QEMU 7.2.22 (emulated) on `, of a run in virtual machines."""
+    machine = environment.get("guest")
+    if not guests or not isinstance(machine, dict):
+        return ""
+    kernels = " and ".join(sorted({str(guest.get("kernel", "unknown")) for guest in guests}))
+    how = "emulated" if any(guest.get("is_emulated") for guest in guests) else "KVM"
+    return f"Linux {kernels} in QEMU {machine.get('qemu', '')} ({how}) on "
 
 
 def _stopped(results: RunResults) -> str:

@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +21,40 @@ Agent = Callable[[dict[str, Any], Callable[[Event], None]], str]
 """Runs a plan, tells each event as it comes, and returns how the agent ended; ProtocolError for a stream that is no story."""
 
 
-def measure(cell: Cell, options: LabOptions, built: dict[str, Any], agent: Agent, on_step: Callable[[str], None], disk_model: str) -> CellResult:
+def measure(
+    cell: Cell,
+    options: LabOptions,
+    built: dict[str, Any],
+    agent: Agent,
+    on_step: Callable[[str], None],
+    *,
+    disk_model: str,
+    is_emulated: bool = False,
+) -> CellResult:
     """Run the plan `built` of `cell` by `agent`; what it wrote is recorded if a disk server is in the plan."""
     paths = plan.Paths(options.cell_dir)
     _make_folder(options.cell_dir)
     keep = False
-    recorded = built["disk_server"] is not None
+    is_recorded = built["disk_server"] is not None
     try:
-        result = _run(cell, built, paths, agent, on_step, recorded)
+        story = Story(plan.interval_names(cell), [disk["name"] for disk in built["disks"]], on_step)
+        result = _run(cell, story, built, paths, agent)
+        if result.status == "done" and is_recorded:
+            result = _proven(result, paths, story)
+        if result.status == "done":
+            result.samples = samples(story.intervals, is_emulated)
         result.facts |= {
             "disk_model": disk_model,
             "recording_on": host.folder_facts(paths.cell_dir),
             "plan": {key: built[key] for key in ("disk_server", "mkfs", "mount", "after_mount", "background", "after_unmount", "steps")},
         }
-        if result.status == "done" and recorded and options.look is not None:
+        if result.status == "done" and is_recorded and options.look is not None:
             # Before packing: what is not compressed is read faster.
             options.look(result, paths.recording)
         keep = result.keep_recording or result.kind in _KEEP_RECORDING
         if options.keep_recording and result.status == "done":
             keep = True
-            if recorded:
+            if is_recorded:
                 _pack(paths.recording, result.facts)
     finally:
         # Ctrl-C included: a partial recording is of no use to anybody, and may be large.
@@ -51,8 +66,7 @@ def measure(cell: Cell, options: LabOptions, built: dict[str, Any], agent: Agent
     return result
 
 
-def _run(cell: Cell, built: dict[str, Any], paths: plan.Paths, agent: Agent, on_step: Callable[[str], None], recorded: bool) -> CellResult:
-    story = Story(plan.interval_names(cell), [disk["name"] for disk in built["disks"]], on_step)
+def _run(cell: Cell, story: Story, built: dict[str, Any], paths: plan.Paths, agent: Agent) -> CellResult:
     try:
         story.begin()
         ended = agent(built, story.hear)
@@ -72,15 +86,18 @@ def _run(cell: Cell, built: dict[str, Any], paths: plan.Paths, agent: Agent, on_
             "kernel": list(story.ending.kernel),
         }
         return CellResult(cell, "failed", _because(story.ending), facts=facts, kind=story.ending.kind)
-    if recorded:
-        failure = _prove(paths, story)
-        if failure is not None:
-            kind, because = failure
-            return CellResult(cell, "failed", because, facts=facts, kind=kind)
-        facts["conservation"] = "the recording's bytes equal the kernel's counters, for each interval and disk"
-    else:
-        facts["conservation"] = "kernel's counters only: a real device is not recorded"
-    return CellResult(cell, "done", samples=samples(story.intervals), facts=facts)
+    facts["conservation"] = "kernel's counters only: a real device is not recorded"
+    return CellResult(cell, "done", facts=facts)
+
+
+def _proven(result: CellResult, paths: plan.Paths, story: Story) -> CellResult:
+    """As it is, or failed, if the recording is not what the kernel counted."""
+    failure = _prove(paths, story)
+    if failure is not None:
+        kind, because = failure
+        return replace(result, status="failed", because=because, kind=kind)
+    result.facts["conservation"] = "the recording's bytes equal the kernel's counters, for each interval and disk"
+    return result
 
 
 _KEEP_RECORDING = ("conservation", "recording")

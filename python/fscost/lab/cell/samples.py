@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from fscost.lab.base import Sample
+from fscost.lab.base import VIRTUAL_SECONDS, Sample
 from fscost.lab.cell.events import Interval
 
 UNITS = {
@@ -44,8 +45,16 @@ _DEVICE = {
 }
 
 
-def samples(intervals: Iterable[Interval]) -> list[Sample]:
-    """Every number of every interval: sums with an empty `disk`, and the device's numbers per disk where there are several."""
+def samples(intervals: Iterable[Interval], is_emulated: bool = False) -> list[Sample]:
+    """Every number of every interval: sums with an empty `disk`, and the device's numbers per disk where there are several.
+
+    `is_emulated`: times are by a clock that counts instructions, in `VIRTUAL_SECONDS`, so that nobody takes them for a device's.
+    """
+    result = _samples(intervals)
+    return [replace(each, unit=VIRTUAL_SECONDS) if is_emulated and each.unit == "s" else each for each in result]
+
+
+def _samples(intervals: Iterable[Interval]) -> list[Sample]:
     result = []
     for interval in intervals:
         result += [_sample(interval, "", metric, value) for metric, value in _values(interval)]

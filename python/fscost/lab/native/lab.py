@@ -18,7 +18,8 @@ from fscost.lab.cell.requirements import PlanFormat, plan_of, why_not
 from fscost.lab.native.agent import run_agent
 from fscost.lab.native.real_device import RealDevice
 from fscost.matrix import Cell
-from fscost.profile.model import FormatPlan
+from fscost.profile import why_not as why_no_profile
+from fscost.profile.model import FormatPlan, Profile
 
 DISK_MODEL = "recorded: FUSE-served file + loop device"
 
@@ -50,6 +51,10 @@ class NativeLab:
             return f"{profile.name}: an array would outlive a cell that is killed; `--lab vm` runs it in a virtual machine"
         return why_not(cell, disk_size_bytes, self._plan_format, _why_no_type)
 
+    def why_no_type(self, profile: Profile) -> str | None:
+        """Why this kernel does not mount the type of file system, or None."""
+        return why_no_profile(profile) or _why_no_type(self._plan_format(profile, 1 << 40, 0).mount_type)
+
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
         """Every command `run` would execute, as shell text, for --dry-run."""
         cell = plan.with_probe_alone(cell, options)
@@ -77,7 +82,7 @@ class NativeLab:
             status = run_agent(self._binaries.agent, built, plan.Paths(options.cell_dir).agent_errors, plan.deadline_s(probed), hear)
             return f"signal {-status}" if status < 0 else f"exit status {status}"
 
-        return replace(measure(probed, options, built, agent, on_step, disk_model), cell=cell)
+        return replace(measure(probed, options, built, agent, on_step, disk_model=disk_model), cell=cell)
 
     def place(self, cell: Cell, options: LabOptions) -> plan.Place:
         """Where the agent runs."""

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,10 +39,12 @@ def cached(name: str) -> GuestKernel | None:
     return GuestKernel(version, folder / "vmlinux", folder / "modules")
 
 
-def fetch(name: str = DEFAULT) -> GuestKernel:
+def fetch(name: str = DEFAULT, say: Callable[[str], None] = lambda _: None) -> GuestKernel:
     """The kernel, from the cache or from the distribution."""
     if name not in PACKAGES:
         raise InputError(f"no guest kernel is called {name!r}", f"there are {', '.join(PACKAGES)}; or name files: --kernel VMLINUZ --modules DIR")
+    if cached(name) is None:
+        say(f"fetching {PACKAGES[name]} for guests, about 100 MB, once")
     cache.complete(cache.root() / "kernels" / name, lambda folder: _make(PACKAGES[name], folder))
     found = cached(name)
     if found is None:

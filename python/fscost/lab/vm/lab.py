@@ -5,7 +5,7 @@ The guest's userland is the host's root, read-only; its disks are recorded on th
 
 import shlex
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from fscost.lab.vm.port import Port
 from fscost.lab.vm.qemu import Accelerator, Qemu, Share
 from fscost.lab.vm.snapshot import Snapshot
 from fscost.matrix import Cell
+from fscost.profile.model import Profile
 
 DISK_MODEL = "recorded: NBD-served, virtio-blk"
 MAX_OUTPUT_BYTES = 256 << 20
@@ -38,29 +39,45 @@ _OFF_S = 20
 
 
 class VmLab:
-    """Cells in virtual machines. `kernel` is what guests boot where their profile names none."""
+    """Cells in virtual machines, under the kernel that their profile names.
+
+    `images`: for each kernel that is named by its image, the folder of its modules. `say` hears what takes long and is done once.
+    """
 
     name = "vm"
 
-    def __init__(self, binaries: Binaries | None = None, kernel: str = kernels.DEFAULT, plan_format: PlanFormat = plan_of) -> None:
+    def __init__(
+        self,
+        binaries: Binaries | None = None,
+        images: Mapping[str, Path] | None = None,
+        say: Callable[[str], None] = lambda _: None,
+        plan_format: PlanFormat = plan_of,
+    ) -> None:
         self._binaries = binaries or find_binaries()
-        self._kernel = kernel
+        self._images = images or {}
+        self._say = say
         self._plan_format = plan_format
+        self._kernels: dict[str, GuestKernel] = {}
         self._accelerator: Accelerator | None = None
-        self._snapshots: dict[str, Snapshot] = {}
+        self._snapshots: dict[Path, Snapshot] = {}
         self._lock = threading.Lock()
 
     def check(self) -> None:
         """Raise HostError when no cell at all can run here."""
-        if qemu.version() is None:
-            raise HostError(f"{qemu.PROGRAM} is missing", f"`{host.install_command([qemu.PROGRAM])}`")
+        because = self.why_none()
+        if because is not None:
+            raise HostError("the VM lab cannot run here", because)
         capture.require_native()
+
+    def why_none(self) -> str | None:
+        """What a person types first, or None when guests can run here."""
+        return None if qemu.version() is not None else f"`{host.install_command([qemu.PROGRAM])}`"
 
     def why_not(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
         """None when the cell can run here; else what is missing and what would enable it."""
         if len(cell.profile.disks) > MAX_DISKS:
             return f"{cell.profile.name} has {len(cell.profile.disks)} disks; a guest has room for {MAX_DISKS}"
-        kernel = self._guest_kernel(cell)
+        kernel = self._guest_kernel(cell.profile)
         return why_not(cell, disk_size_bytes, self._plan_format, lambda type_: _why_no_type(kernel, type_))
 
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
@@ -76,8 +93,13 @@ class VmLab:
 
     def environment(self) -> dict[str, Any]:
         """The host's, and what guests are."""
-        guest = {"kernel": kernels.fetch(self._kernel).version, "accelerator": self._accelerated().name, "qemu": qemu.version()}
-        return host.environment() | {"disk_server": DISK_MODEL, "guest": guest | {"memory_bytes": qemu.MEMORY_BYTES}}
+        guest = {
+            "kernels": {name: kernel.version for name, kernel in self._kernels.items()},
+            "accelerator": self._accelerated().name,
+            "qemu": qemu.version(),
+            "memory_bytes": qemu.MEMORY_BYTES,
+        }
+        return host.environment() | {"disk_server": DISK_MODEL, "guest": guest}
 
     def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
         """Run the cell; on Ctrl-C it is ended, and waited for, before KeyboardInterrupt goes on."""
@@ -94,7 +116,9 @@ class VmLab:
         def agent(built: dict[str, Any], hear: Callable[[Event], None]) -> str:
             return self._in_guest(probed, options, built, taken, hear, how)
 
-        result = measure(probed, options, built, agent, on_step, DISK_MODEL)
+        result = measure(probed, options, built, agent, on_step, disk_model=DISK_MODEL, is_emulated=taken.accelerator.is_emulated)
+        # What runs in a guest in place of the disk server only passes messages on.
+        result.samples = [each for each in result.samples if each.metric != "cpu_disk_server_s"]
         result.facts["guest"] = how | {"kernel": taken.kernel_version}
         return replace(result, cell=cell)
 
@@ -103,9 +127,10 @@ class VmLab:
     ) -> str:
         paths = plan.Paths(options.cell_dir)
         input_ = cell.workload.input
+        untimed = ["--untimed"] if taken.accelerator.is_emulated else []
         shares = (_ROOT,) if input_ is None else (_ROOT, Share("input", input_.absolute()))
         with (
-            DiskServer(plan.disk_server(cell, options, self._binaries), paths.agent_errors) as server,
+            DiskServer([*plan.disk_server(cell, options, self._binaries), *untimed], paths.agent_errors) as server,
             self._machine(taken, shares, how) as machine,
             paths.output.open("ab") as output,
         ):
@@ -154,20 +179,26 @@ class VmLab:
 
     def _snapshot(self, cell: Cell) -> Snapshot:
         """Made once for each kernel, whoever of several cells comes first."""
-        kernel = self._guest_kernel(cell)
         with self._lock:
-            found = self._snapshots.get(kernel.version)
+            kernel = self._guest_kernel(cell.profile)
+            found = self._snapshots.get(kernel.vmlinux)
             if found is None:
-                found = snapshot.take(kernel, self._binaries.agent, self._accelerated())
-                self._snapshots[kernel.version] = found
+                found = snapshot.take(kernel, self._binaries.agent, self._accelerated(), self._say)
+                self._snapshots[kernel.vmlinux] = found
         return found
 
-    def _guest_kernel(self, cell: Cell) -> GuestKernel:
-        return kernels.fetch(self._kernel)
+    def _guest_kernel(self, profile: Profile) -> GuestKernel:
+        name = profile.kernel or kernels.DEFAULT
+        if name not in self._kernels:
+            modules = self._images.get(name)
+            self._kernels[name] = kernels.fetch(name, self._say) if modules is None else kernels.of_files(Path(name), modules)
+        return self._kernels[name]
 
     def _accelerated(self) -> Accelerator:
+        """By a probe with whichever kernel is there first: the answer is about this host."""
         if self._accelerator is None:
-            self._accelerator = accelerator.choose(kernels.fetch(self._kernel), self._binaries.agent)
+            kernel = next(iter(self._kernels.values()), None) or kernels.fetch(kernels.DEFAULT, self._say)
+            self._accelerator = accelerator.choose(kernel, self._binaries.agent)
         return self._accelerator
 
 

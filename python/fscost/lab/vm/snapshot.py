@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,12 +89,13 @@ class Snapshot:
         return machine
 
 
-def take(kernel: GuestKernel, agent: Path, accelerator: Accelerator) -> Snapshot:
+def take(kernel: GuestKernel, agent: Path, accelerator: Accelerator, say: Callable[[str], None] = lambda _: None) -> Snapshot:
     """The snapshot of this kernel, agent, QEMU and machine: from the cache, or made now."""
     modules = image.wanted(kernel)
     folder = cache.root() / "snapshots" / _key(kernel, agent, accelerator, modules)
 
     def make(made: Path) -> None:
+        say(f"booting a guest of Linux {kernel.version} ({accelerator.name}), once; cells are restored from it")
         # A link where it can be one: the kernel stays what it was though the cache of kernels is cleared.
         try:
             os.link(kernel.vmlinux, made / "vmlinux")
