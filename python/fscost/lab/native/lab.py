@@ -21,6 +21,8 @@ from fscost.matrix import Cell
 from fscost.profile import why_not as why_no_profile
 from fscost.profile.model import FormatPlan, Profile
 
+_OVERHEAD_S = 0.5
+_BYTES_PER_S = 150e6
 DISK_MODEL = "recorded: FUSE-served file + loop device"
 
 
@@ -36,6 +38,16 @@ class NativeLab:
         self._binaries = binaries or find_binaries()
         self._device = device
         self._plan_format = plan_format
+
+    side_by_side = 1
+    """One: they would measure each other."""
+
+    def interrupt(self) -> None:
+        """Nothing runs in another thread."""
+
+    def guess_s(self, write_bytes: int) -> float:
+        """What a cell that writes so much may take."""
+        return _OVERHEAD_S + write_bytes / _BYTES_PER_S
 
     def check(self) -> None:
         """Raise HostError when no cell at all can run here."""

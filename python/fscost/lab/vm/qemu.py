@@ -139,10 +139,14 @@ class Qemu:
         except subprocess.TimeoutExpired:
             return None
 
-    def end(self) -> None:
-        """Killed if it still runs: nothing of it is worth keeping."""
+    def kill(self) -> None:
+        """From any thread: whoever waits for it will see it end."""
         if self._process.poll() is None:
             self._process.kill()
+
+    def end(self) -> None:
+        """Killed if it still runs: nothing of it is worth keeping."""
+        self.kill()
         self._process.wait(timeout=_EXIT_S)
         for stream in (self.events, self.control):
             with contextlib.suppress(OSError):
