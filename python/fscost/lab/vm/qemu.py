@@ -110,7 +110,8 @@ class Qemu:
         for _, end in pairs.values():
             end.close()
         self.events, self.control = pairs["events"][0], pairs["control"][0]
-        self._console.follow(pairs["console"][0].makefile("rb"))
+        with pairs["console"][0] as console:  # closed in truth when the reader is
+            self._console.follow(console.makefile("rb"))
         assert self._process.stderr is not None
         self._errors.follow(self._process.stderr)
         try:
