@@ -1,4 +1,5 @@
-"""Records the seeds of xfs and btrfs, as root: `.venv/bin/python fuzz/make_seeds.py`. Those of ext are `crates/analysis/tests/data/ext`."""  # noqa: INP001 a script
+"""Records the seeds of xfs and btrfs, as root: `.venv/bin/python fuzz/make_seeds.py`. Those of ext are `crates/analysis/tests/data/ext`, and `seeds/others` were
+made in a virtual machine."""  # noqa: INP001 a script
 
 import sys
 from pathlib import Path

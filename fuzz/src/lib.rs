@@ -23,10 +23,11 @@ static ALLOCATOR: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::Syste
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const TARGETS: [(&str, Target); 5] = [
+pub const TARGETS: [(&str, Target); 6] = [
     ("ext", ext),
     ("xfs", xfs),
     ("btrfs", btrfs),
+    ("others", others),
     ("recording", recording),
     ("dm_log_writes", dm_log_writes),
 ];
@@ -44,6 +45,11 @@ pub fn xfs(input: &[u8]) {
 /// Damage to a small recording of btrfs.
 pub fn btrfs(input: &[u8]) {
     family("btrfs", input);
+}
+
+/// Damage to a small recording of f2fs, nilfs2 and others of which the kernel here may have none.
+pub fn others(input: &[u8]) {
+    family("others", input);
 }
 
 fn family(name: &str, input: &[u8]) {

@@ -39,6 +39,11 @@ fn btrfs() {
 }
 
 #[test]
+fn others() {
+    run("others");
+}
+
+#[test]
 fn recording() {
     run("recording");
 }

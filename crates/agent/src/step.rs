@@ -29,7 +29,7 @@ impl Cell {
             &mut self.launcher.command(argv)?,
             kind,
             watchdog,
-            &self.background,
+            &self.background.sessions(),
         )?;
         if ended.is_success() {
             return Ok(());
@@ -58,11 +58,12 @@ impl Cell {
             .context(Kind::Internal, || "duplicate a descriptor")?;
         let mut command = self.launcher.command(&inspect.command)?;
         command.stdout(Stdio::from(theirs));
-        let (status, output) =
-            match child::run(&mut command, Kind::Internal, watchdog, &self.background) {
-                Ok(ended) => (ended.status, text_of(&output)?),
-                Err(error) => (None, error.paragraph()),
-            };
+        let background = self.background.sessions();
+        let (status, output) = match child::run(&mut command, Kind::Internal, watchdog, &background)
+        {
+            Ok(ended) => (ended.status, text_of(&output)?),
+            Err(error) => (None, error.paragraph()),
+        };
         Ok(Event::Inspected {
             name: inspect.name.clone(),
             output,
@@ -83,7 +84,8 @@ impl Cell {
             .probe_interval_ms
             .map(|interval_ms| Probe::start(dir, interval_ms))
             .transpose()?;
-        let ended = child::run(&mut command, Kind::Workload, watchdog, &self.background);
+        let background = self.background.sessions();
+        let ended = child::run(&mut command, Kind::Workload, watchdog, &background);
         // Ended in any case: its directory would keep the file system busy.
         let pauses = probe.and_then(Probe::end);
         let ended = ended?;

@@ -45,6 +45,11 @@ impl Error {
         Self::new(ErrorKind::Corrupt, format!("at byte {at_byte}: {what}"))
     }
 
+    /// What was asked for cannot be done, and why.
+    pub fn invalid(why: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, why)
+    }
+
     /// A failure of the operating system while `doing` something to `path`.
     pub fn io(doing: &str, path: &Path, source: io::Error) -> Self {
         let full = matches!(

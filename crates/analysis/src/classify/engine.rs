@@ -1,10 +1,10 @@
 //! Reads the recording and asks the family of each file system.
 
 use crate::classify::{
-    Cause, Causes, Disks, NO_INODE, Paths, Row, Rows, SortedRows, Structure, btrfs, ext, xfs,
-    zeroes::Zeroes,
+    Cause, Causes, Disks, NO_INODE, Paths, Row, Rows, SortedRows, Structure, btrfs, ext, f2fs, fat,
+    nilfs2, xfs, zeroes::Zeroes,
 };
-use fscost_recording::{Frame, Op, Recording, Result};
+use fscost_recording::{Frame, Image, Op, Recording, Result};
 
 /// One write as a family sees it.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +23,50 @@ pub struct Write<'a> {
     pub length: u64,
     /// Whether it is before the mark `mount`: mkfs and its kin wrote it.
     pub formatting: bool,
+}
+
+impl<'a> Write<'a> {
+    /// `length` bytes of it from byte `from` on.
+    pub fn part(&self, from: u64, length: u64) -> Write<'a> {
+        let content = usize::try_from(from)
+            .ok()
+            .and_then(|at| self.content.get(at..));
+        let content = content.unwrap_or_default();
+        let end = usize::try_from(length)
+            .unwrap_or(usize::MAX)
+            .min(content.len());
+        Write {
+            offset: self.offset + from,
+            length,
+            content: &content[..end],
+            ..*self
+        }
+    }
+}
+
+/// What a disk holds with the write that is being looked at.
+pub struct Now<'r, 'd> {
+    /// That write.
+    pub write: &'r Write<'r>,
+    /// The disks without it.
+    pub disks: &'r mut Disks<'d>,
+}
+
+impl Now<'_, '_> {
+    /// Read the disk of the write.
+    pub fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<()> {
+        let Write { disk, content, .. } = *self.write;
+        self.disks.read(disk, offset, into)?;
+        let end = offset.saturating_add(into.len() as u64);
+        let stop = self.write.offset.saturating_add(content.len() as u64);
+        let (from, to) = (offset.max(self.write.offset), end.min(stop));
+        if from < to {
+            let at = |place: u64, begin: u64| (place - begin) as usize;
+            let written = &content[at(from, self.write.offset)..at(to, self.write.offset)];
+            into[at(from, offset)..at(to, offset)].copy_from_slice(written);
+        }
+        Ok(())
+    }
 }
 
 /// Follows one file system. Every write on its disks must become rows that cover it exactly, without gaps or overlap; it may push them later, and
@@ -52,6 +96,18 @@ pub trait Family {
     /// An unmount or the recording's end: say what is left to say.
     fn finish(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()>;
 }
+
+/// What finds a file system, given the recording, the disk, and its image as mkfs left it.
+type Detect = fn(&Recording, u16, &mut Image<'_>) -> Result<Option<Box<dyn Family>>>;
+
+const DETECT: [Detect; 6] = [
+    ext::detect,
+    xfs::detect,
+    btrfs::detect,
+    f2fs::detect,
+    nilfs2::detect,
+    fat::detect,
+];
 
 /// What a recording's bytes were.
 #[derive(Debug)]
@@ -132,7 +188,7 @@ impl Engine<'_> {
                     Ok(image) => image,
                     Err(_) => recording.image_at(disk, &fscost_recording::Instant::End)?,
                 };
-            for detect in [ext::detect, xfs::detect, btrfs::detect] {
+            for detect in DETECT {
                 if claimed[usize::from(disk)] {
                     break;
                 }

@@ -33,7 +33,7 @@ structures! {
     GroupDescriptors "group_descriptors" "block group descriptors, and space reserved for more",
     BlockBitmap "block_bitmap" "which blocks of a group are in use",
     InodeBitmap "inode_bitmap" "which inodes of a group are in use",
-    InodeTable "inode_table" "inodes of ext",
+    InodeTable "inode_table" "inodes of ext; nilfs2's ifile; jfs",
     Directory "directory" "names in a directory",
     DirectoryIndex "directory_index" "the hash tree or index of a directory",
     ExtentMap "extent_map" "extent tree, bmap btree or indirect blocks: where a file's blocks are",
@@ -62,6 +62,14 @@ structures! {
     RefcountBtree "refcount_btree" "how often each block is shared",
     InodeChunk "inode_chunk" "inodes of xfs",
     Realtime "realtime" "realtime bitmap and summary",
+    // f2fs, nilfs2
+    Node "node" "inodes of f2fs, and its blocks of addresses",
+    Checkpoint "checkpoint" "from where f2fs or nilfs2 goes on after a crash",
+    AddressTable "address_table" "where each node (f2fs) or block (nilfs2) is",
+    SegmentTable "segment_table" "how much of each segment is in use",
+    SegmentSummary "segment_summary" "whose the blocks of a segment are",
+    // vfat, exfat, ntfs
+    AllocationTable "allocation_table" "which cluster follows which (FAT)",
     // btrfs
     ChunkTree "chunk_tree" "where chunks lie on the devices",
     RootTree "root_tree" "the roots of all trees",

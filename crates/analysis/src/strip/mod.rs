@@ -13,7 +13,7 @@ mod xfs;
 
 use crate::classify::{Row, Structure, explain_streamed};
 use fscost_recording::{
-    End, Event, Header, Instant, Mark, Op, Recording, Result, Stripped, Summary, Writer,
+    End, Error, Event, Header, Instant, Mark, Op, Recording, Result, Stripped, Summary, Writer,
 };
 use secret::Secret;
 use std::{iter::Peekable, path::Path};
@@ -37,6 +37,7 @@ const LEVEL: i32 = 9;
 /// could be guessed.
 pub fn strip(recording: &Recording, out: &Path, names: Names, key: &[u8; 32]) -> Result<Summary> {
     let explained = explain_streamed(recording, |_| Ok(()))?;
+    refuse(&explained.families)?;
     let mut secret = Secret::new(key, names);
     if let Some(hash) = explained
         .families
@@ -86,6 +87,17 @@ pub fn strip(recording: &Recording, out: &Path, names: Names, key: &[u8; 32]) ->
     match recording.end() {
         End::Finished => writer.finish(),
         End::Cut { .. } | End::Corrupt { .. } => writer.cut(),
+    }
+}
+
+/// Of a file system whose metadata cannot be told from what is private in it, nothing would be left that can be explained.
+fn refuse(families: &[Option<&str>]) -> Result<()> {
+    let cannot_be = |family: &&&str| !matches!(**family, "ext" | "xfs" | "btrfs");
+    match families.iter().flatten().find(cannot_be) {
+        Some(family) => Err(Error::invalid(format!(
+            "a recording of {family} cannot be stripped yet; those of ext, xfs and btrfs can"
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -1,9 +1,7 @@
 //! Names in directories: within the inode (short form), and in data blocks (fs/xfs/libxfs/xfs_da_format.h).
 
 use super::bytes::{be16, be32, be64};
-
-/// A name and its inode.
-pub type Entry<'a> = (&'a [u8], u64);
+use crate::classify::names::{Entry, Names};
 
 /// Names of a directory that fits into its inode, with its parent's inode.
 pub fn short_form(fork: &[u8]) -> Option<(u64, Vec<Entry<'_>>)> {
@@ -34,8 +32,19 @@ pub fn short_form(fork: &[u8]) -> Option<(u64, Vec<Entry<'_>>)> {
     Some((parent, entries))
 }
 
+/// A directory's block held `before`, and holds `after`; either may be empty.
+pub fn replace(names: &mut Names, before: &[u8], after: &[u8]) {
+    let of = |block| owner(block).unwrap_or(0);
+    names.replace(
+        of(before),
+        &data_block(before),
+        of(after),
+        &data_block(after),
+    );
+}
+
 /// The directory that a data block belongs to.
-pub fn owner(block: &[u8]) -> Option<u64> {
+fn owner(block: &[u8]) -> Option<u64> {
     be64(block, 40)
 }
 

@@ -2,11 +2,12 @@
 
 use super::block::{Block, identify, is_hash_node};
 use super::bytes::{be16, be64};
+use super::directory;
 use super::inode::{Extent, Version, extents};
-use super::inodes::Inodes;
-use super::names::Names;
 use super::owners::Owners;
 use super::superblock::Geometry;
+use crate::classify::inodes::Inodes;
+use crate::classify::names::Names;
 use crate::classify::{Rows, Structure};
 use std::collections::{BTreeSet, HashMap};
 
@@ -114,7 +115,7 @@ impl Metadata {
     pub fn forget_block(&mut self, offset: u64) {
         self.known.remove(&offset);
         if let Some(content) = self.contents.remove(&offset) {
-            self.names.directory_block(&content, &[]);
+            directory::replace(&mut self.names, &content, &[]);
         }
     }
 
@@ -139,7 +140,7 @@ impl Metadata {
                 if before == content {
                     return;
                 }
-                self.names.directory_block(before, content);
+                directory::replace(&mut self.names, before, content);
             }
             // xfs_btree_lblock: level at 4, records at 6, behind a header of 72 bytes.
             Structure::ExtentMap if be16(content, 4) == Some(0) => {

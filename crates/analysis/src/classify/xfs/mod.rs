@@ -9,10 +9,8 @@ mod directory;
 mod forks;
 mod home;
 mod inode;
-mod inodes;
 mod log;
 mod metadata;
-mod names;
 mod owners;
 mod superblock;
 
@@ -106,7 +104,7 @@ impl Family for Xfs {
         while done < write.length {
             let offset = write.offset + done;
             let (length, in_log) = self.area.part(write.disk, offset, write.length - done);
-            let part = part_of(write, done, length);
+            let part = write.part(done, length);
             if in_log {
                 self.log
                     .write(log_row(&part), &part, &mut self.metadata, rows);
@@ -137,20 +135,6 @@ impl Family for Xfs {
         }
         self.log.finish(&mut self.metadata, rows);
         Ok(())
-    }
-}
-
-fn part_of<'a>(write: &Write<'a>, done: u64, length: u64) -> Write<'a> {
-    let from = usize::try_from(done).unwrap_or(usize::MAX);
-    let rest = write.content.get(from..).unwrap_or_default();
-    let count = rest
-        .len()
-        .min(usize::try_from(length).unwrap_or(usize::MAX));
-    Write {
-        offset: write.offset + done,
-        length,
-        content: &rest[..count],
-        ..*write
     }
 }
 

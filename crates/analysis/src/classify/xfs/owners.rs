@@ -5,9 +5,9 @@
 //! turns out to have its blocks.
 
 use crate::classify::reused::{Open, Reused};
+use crate::classify::runs::Runs;
 use crate::classify::waiting::{MAX_WAITING, Waiting};
 use crate::classify::{Rows, Structure};
-use std::collections::BTreeMap;
 use std::mem::take;
 
 /// Who owns a run of blocks.
@@ -19,71 +19,15 @@ pub struct Owner {
     pub structure: Structure,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Run {
-    end: u64,
-    owner: Owner,
-}
-
-/// Runs without overlap: the newest wins.
-#[derive(Debug, Default)]
-struct Runs(BTreeMap<u64, Run>);
-
-impl Runs {
-    /// Take out what lies in the range, cut to it, in order.
-    fn take(&mut self, start: u64, end: u64) -> Vec<(u64, u64, Owner)> {
-        let last = self.0.range(..end).next_back();
-        if last.is_none_or(|(_, run)| run.end <= start) {
-            return Vec::new();
-        }
-        self.split(start);
-        self.split(end);
-        let starts: Vec<u64> = self
-            .0
-            .range(start..end.max(start))
-            .map(|(&at, _)| at)
-            .collect();
-        let runs = starts
-            .into_iter()
-            .filter_map(|at| Some((at, self.0.remove(&at)?)));
-        runs.map(|(at, run)| (at, run.end, run.owner)).collect()
-    }
-
-    /// No run crosses `at`.
-    fn split(&mut self, at: u64) {
-        if let Some((_, run)) = self.0.range_mut(..at).next_back()
-            && run.end > at
-        {
-            let rest = *run;
-            run.end = at;
-            self.0.insert(at, rest);
-        }
-    }
-
-    fn insert(&mut self, start: u64, end: u64, owner: Owner) {
-        self.0.insert(start, Run { end, owner });
-    }
-
-    fn at(&self, at: u64) -> Option<(u64, Owner)> {
-        let (_, run) = self.0.range(..=at).next_back()?;
-        (run.end > at).then_some((run.end, run.owner))
-    }
-
-    /// Where the next run begins after `at`.
-    fn next(&self, at: u64) -> Option<u64> {
-        self.0.range(at + 1..).next().map(|(&start, _)| start)
-    }
-}
-
 /// Checkpoints that a row waits for: one may have begun before the blocks were allocated, and end after the data was written.
 const PATIENCE: u32 = 3;
 
 /// Owners of blocks (numbered from the disk's begin), and rows that wait.
 #[derive(Debug, Default)]
 pub struct Owners {
-    owners: Runs,
+    owners: Runs<Owner>,
     /// What the checkpoint that is being read has freed.
-    dropped: Runs,
+    dropped: Runs<Owner>,
     reused: Vec<(u64, u64, u64, u64)>,
     open: Open,
     waiting: Waiting,

@@ -3,10 +3,12 @@
 //! A name may move between blocks of its directory, and the place that it leaves may be seen before or after the one where it is then. So
 //! changes wait for the end of what they belong to, and names that are gone are applied first.
 
-use super::directory::{self, Entry};
-use super::inodes::Inodes;
+use crate::classify::inodes::Inodes;
 use crate::classify::{PathId, Paths};
 use std::collections::HashSet;
+
+/// A name and its inode.
+pub type Entry<'a> = (&'a [u8], u64);
 
 /// Directories deeper than this are a loop that hostile content made.
 const DEEPEST: usize = 256;
@@ -56,17 +58,6 @@ impl Names {
             root,
             ..Names::default()
         }
-    }
-
-    /// A directory's block held `before`, and holds `after`; either may be empty.
-    pub fn directory_block(&mut self, before: &[u8], after: &[u8]) {
-        let entries = |block: &[u8]| directory::owner(block).unwrap_or(0);
-        self.replace(
-            entries(before),
-            &directory::data_block(before),
-            entries(after),
-            &directory::data_block(after),
-        );
     }
 
     /// A place held these names of one directory, and holds those of another, or the same.

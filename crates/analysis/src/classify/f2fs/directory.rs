@@ -1,0 +1,39 @@
+//! Names in directories: a bitmap of slots, entries, and names in pieces of eight bytes (`struct f2fs_dentry_block`).
+
+use crate::bytes::{byte, le16, le32, part};
+use crate::classify::names::Entry;
+
+const ENTRY: usize = 11;
+const SLOT: usize = 8;
+/// Slots of a block (`NR_DENTRY_IN_BLOCK`).
+pub const IN_BLOCK: usize = 214;
+
+/// Slots that fit into so many bytes of an inode (`NR_INLINE_DENTRY`): what is left over lies behind the bitmap.
+pub fn inline_count(bytes: usize) -> usize {
+    bytes * 8 / ((ENTRY + SLOT) * 8 + 1)
+}
+
+/// The names in `block`, which has `slots` slots.
+pub fn entries(block: &[u8], slots: usize) -> Vec<Entry<'_>> {
+    let Some(entries_at) = block.len().checked_sub(slots * (ENTRY + SLOT)) else {
+        return Vec::new();
+    };
+    let names_at = entries_at + slots * ENTRY;
+    let mut entries = Vec::new();
+    let mut slot = 0;
+    while slot < slots {
+        let entry = part(block, entries_at + slot * ENTRY, names_at);
+        let length = usize::from(le16(entry, 8));
+        let name_at = names_at + slot * SLOT;
+        let name = part(block, name_at, name_at + length);
+        let is_used = byte(block, slot / 8) >> (slot % 8) & 1 != 0;
+        if is_used && length > 0 && name.len() == length && name != b"." {
+            entries.push((name, u64::from(le32(entry, 4))));
+        }
+        slot += match is_used {
+            true => length.div_ceil(SLOT).max(1),
+            false => 1,
+        };
+    }
+    entries
+}

@@ -1,0 +1,271 @@
+//! The files of a file system: which bytes of its disk are whose, under what names, and the data that waits for an owner.
+//!
+//! For families that learn owners from metadata alone. A written block is at first whoever's it was known to be, and waits: the metadata that says that
+//! it is another's by now comes later.
+
+use crate::classify::names::{Entry, Names};
+use crate::classify::runs::Runs;
+use crate::classify::waiting::{MAX_WAITING, Waiting};
+use crate::classify::{Cause, Causes, NO_INODE, Row, Rows, Structure, Write};
+
+/// How often a row without a path is looked up again.
+const LOOK_UPS: u8 = 4;
+
+/// Who has a block, and for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// The inode, or [`NO_INODE`].
+    pub inode: u64,
+    /// What its blocks are.
+    pub structure: Structure,
+}
+
+/// What a family says of a part of a write.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    /// What it is.
+    pub structure: Structure,
+    /// Why it was written.
+    pub causes: Causes,
+    /// Whose it is, or [`NO_INODE`].
+    pub inode: u64,
+    /// The transaction or checkpoint that it belongs to.
+    pub transaction: Option<u64>,
+    /// Which of several copies it is, from 0.
+    pub copy: u8,
+}
+
+impl Part {
+    /// A structure that belongs to no file.
+    pub fn new(structure: Structure, cause: Cause) -> Part {
+        Part {
+            structure,
+            causes: Causes::one(cause),
+            inode: NO_INODE,
+            transaction: None,
+            copy: 0,
+        }
+    }
+}
+
+/// Owners of a disk's bytes, names of inodes, and rows that wait for either.
+#[derive(Debug)]
+pub struct Files {
+    /// What nobody has said anything of.
+    unowned: Structure,
+    owners: Runs<Owner>,
+    names: Names,
+    waiting: Waiting,
+    /// Rows whose path is to be set, and how often it was looked up.
+    nameless: Vec<(usize, u64, u8)>,
+}
+
+impl Files {
+    /// Of a file system with this root directory. What it writes where nothing is known is `unowned`, until somebody turns out to have it.
+    pub fn new(root: u64, unowned: Structure) -> Files {
+        Files {
+            unowned,
+            owners: Runs::default(),
+            names: Names::new(root),
+            waiting: Waiting::default(),
+            nameless: Vec::new(),
+        }
+    }
+
+    /// Part of a write of which the content or the place says what it is.
+    pub fn add(&mut self, write: &Write<'_>, part: Part, rows: &mut Rows) -> usize {
+        let causes = match write.formatting {
+            true => Causes::one(Cause::Format),
+            false => part.causes,
+        };
+        let number = rows.push(Row {
+            event: write.event,
+            disk: write.disk,
+            offset: write.offset,
+            length: write.length,
+            structure: part.structure,
+            home: None,
+            home_offset: None,
+            causes,
+            inode: part.inode,
+            tree: 0,
+            path: None,
+            transaction: part.transaction,
+            copy: part.copy,
+        });
+        self.look_up_later(number, part.inode, 0);
+        number
+    }
+
+    /// The same, where the owner by whom it is told may be another's by now.
+    pub fn add_waiting(&mut self, write: &Write<'_>, part: Part, rows: &mut Rows) {
+        let number = self.add(write, part, rows);
+        self.waiting
+            .insert(number, write.offset, write.length, MAX_WAITING);
+    }
+
+    /// What is written here now need not be of the file whose data waits here.
+    pub fn forget(&mut self, offset: u64, length: u64, rows: &mut Rows) {
+        self.take_waiting(offset, length, rows);
+    }
+
+    /// What waits in the range waits no longer; what is cut off it waits on, as rows of its own.
+    fn take_waiting(&mut self, offset: u64, length: u64, rows: &mut Rows) -> Vec<usize> {
+        let first = rows.next();
+        let numbers = self.waiting.take(offset, length, rows);
+        for number in first..rows.next() {
+            let inode = rows.get_mut(number).map_or(NO_INODE, |row| row.inode);
+            self.look_up_later(number, inode, 0);
+        }
+        numbers
+    }
+
+    /// Part of a write that is its owner's, whoever that is.
+    pub fn add_owned(&mut self, write: &Write<'_>, rows: &mut Rows) {
+        let mut done = 0;
+        while done < write.length {
+            let (owner, length) = self.owner(write.offset + done, write.length - done);
+            let piece = write.part(done, length);
+            let owner = owner.unwrap_or(Owner {
+                inode: NO_INODE,
+                structure: match self.unowned {
+                    // What mkfs leaves without an owner is nobody's.
+                    _ if write.formatting && is_zero(piece.content) => Structure::Unused,
+                    _ if write.formatting => Structure::Unknown,
+                    other => other,
+                },
+            });
+            let part = Part {
+                inode: owner.inode,
+                ..Part::new(owner.structure, cause_of(owner.structure))
+            };
+            self.add_waiting(&piece, part, rows);
+            done += length;
+        }
+    }
+
+    /// Who has a byte, and how many from it on have the same answer, `most` at most.
+    pub fn owner(&self, offset: u64, most: u64) -> (Option<Owner>, u64) {
+        match self.owners.at(offset) {
+            Some((end, owner)) => (Some(owner), most.min(end - offset)),
+            None => {
+                let free = self.owners.next(offset).map_or(most, |next| next - offset);
+                (None, most.min(free))
+            }
+        }
+    }
+
+    /// A range is `owner`'s from now on, and so is what waits there.
+    pub fn own(&mut self, offset: u64, length: u64, owner: Owner, rows: &mut Rows) {
+        let mut done = 0;
+        while done < length {
+            let at = offset + done;
+            let (before, part) = self.owner(at, length - done);
+            done += part.max(1);
+            // What waits here says so already.
+            if before == Some(owner) {
+                continue;
+            }
+            self.owners.take(at, at + part);
+            self.owners.insert(at, at + part, owner);
+            for number in self.take_waiting(at, part, rows) {
+                let Some(row) = rows.get_mut(number) else {
+                    continue;
+                };
+                row.inode = owner.inode;
+                row.structure = owner.structure;
+                row.path = None;
+                if row.causes != Causes::one(Cause::Format) {
+                    row.causes = Causes::one(cause_of(owner.structure));
+                }
+                self.look_up_later(number, owner.inode, 0);
+            }
+        }
+    }
+
+    /// Nobody has this range any more. What waits there waits on.
+    pub fn free(&mut self, offset: u64, length: u64) {
+        self.owners.take(offset, offset.saturating_add(length));
+    }
+
+    /// A directory has these names, and perhaps others.
+    pub fn name(&mut self, directory: u64, entries: &[Entry<'_>]) {
+        self.names.replace(directory, &[], directory, entries);
+    }
+
+    /// A new inode has this name, whatever the one of this number had before it.
+    pub fn name_new(&mut self, directory: u64, name: &[u8], inode: u64) {
+        self.name(directory, &[(name, inode)]);
+        self.names.settle(|_| false);
+    }
+
+    /// What was named is known from now on: rows without a path get theirs.
+    pub fn settle(&mut self, rows: &mut Rows) {
+        self.names.settle(|_| false);
+        for (number, inode, look_ups) in std::mem::take(&mut self.nameless) {
+            match self.names.path(inode, &mut rows.paths) {
+                Some(path) => {
+                    if let Some(row) = rows.get_mut(number)
+                        && row.inode == inode
+                    {
+                        row.path = Some(path);
+                    }
+                }
+                None if look_ups < LOOK_UPS => self.look_up_later(number, inode, look_ups + 1),
+                None => {}
+            }
+        }
+    }
+
+    /// The metadata of before is on the disk: what has waited for `patience` of these has no other owner.
+    pub fn commit(&mut self, patience: u32, rows: &mut Rows) {
+        self.settle(rows);
+        self.waiting.commit(patience);
+    }
+
+    /// mkfs has ended: what it wrote is whose it is.
+    pub fn end_formatting(&mut self, rows: &mut Rows) {
+        self.settle(rows);
+        self.waiting = Waiting::default();
+    }
+
+    /// A name may be on its way still, and the one that is known be of another inode with this number.
+    fn look_up_later(&mut self, row: usize, inode: u64, look_ups: u8) {
+        if inode != NO_INODE && self.nameless.len() < MAX_WAITING {
+            self.nameless.push((row, inode, look_ups));
+        }
+    }
+}
+
+/// Why a block of this kind is written, as far as its kind tells.
+pub fn cause_of(structure: Structure) -> Cause {
+    match structure {
+        Structure::FileData => Cause::Data,
+        Structure::Directory | Structure::DirectoryIndex => Cause::Names,
+        Structure::ExtentMap => Cause::SizeOrMap,
+        Structure::Xattr => Cause::LinksOrMode,
+        // A target never changes.
+        Structure::Symlink => Cause::NewInode,
+        Structure::Unknown => Cause::Unknown,
+        Structure::BlockBitmap | Structure::InodeBitmap | Structure::AllocationTable => {
+            Cause::Allocation
+        }
+        _ => Cause::Accounting,
+    }
+}
+
+/// Runs of numbers that follow each other, as first and count; zeroes are left out.
+pub fn runs(numbers: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for number in numbers.filter(|&number| number != 0) {
+        match runs.last_mut() {
+            Some((first, count)) if *first + *count == number => *count += 1,
+            _ => runs.push((number, 1)),
+        }
+    }
+    runs
+}
+
+fn is_zero(content: &[u8]) -> bool {
+    content.iter().all(|&byte| byte == 0)
+}

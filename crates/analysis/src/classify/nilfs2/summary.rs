@@ -1,0 +1,111 @@
+//! The summary at the head of a partial segment (`struct nilfs_segment_summary`).
+
+use crate::bytes::{le16, le32, le64};
+
+const MAGIC: u32 = 0x1eaf_fa11;
+const FILE_BYTES: usize = 24;
+
+/// What a partial segment holds.
+pub struct Summary {
+    /// Of the segments, in the order of the log.
+    pub sequence: u64,
+    /// The number of the checkpoint.
+    pub checkpoint: u64,
+    /// Blocks of the partial segment.
+    pub total: u64,
+    /// Of them, those of the summary.
+    pub blocks: u64,
+    /// Whether the last is a super root.
+    pub has_super_root: bool,
+    /// In the order of their blocks.
+    pub files: Vec<FileBlocks>,
+}
+
+/// Blocks of one file: data, then nodes of its tree.
+pub struct FileBlocks {
+    /// The inode.
+    pub inode: u64,
+    /// Both.
+    pub blocks: u64,
+    /// Data alone.
+    pub data_blocks: u64,
+    /// Of the ifile, where in it each data block is.
+    pub offsets: Vec<u64>,
+}
+
+impl Summary {
+    /// The summary in the first blocks of `content`.
+    pub fn parse(content: &[u8], block_bytes: usize) -> Option<Summary> {
+        let header = usize::from(le16(content, 12));
+        let bytes = le32(content, 48) as usize;
+        if le32(content, 8) != MAGIC || header < 64 || bytes < header {
+            return None;
+        }
+        let flags = le16(content, 14);
+        let mut summary = Summary {
+            sequence: le64(content, 16),
+            checkpoint: le64(content, 56),
+            total: u64::from(le32(content, 40)),
+            blocks: bytes.div_ceil(block_bytes) as u64,
+            has_super_root: flags & 0x4 != 0,
+            files: Vec::new(),
+        };
+        let mut cursor = Cursor {
+            content: &content[..bytes.min(content.len())],
+            block_bytes,
+            at: header,
+        };
+        for _ in 0..le32(content, 44) {
+            let Some(at) = cursor.next(FILE_BYTES) else {
+                break;
+            };
+            let inode = le64(content, at);
+            let blocks = u64::from(le32(content, at + 16));
+            let data_blocks = u64::from(le32(content, at + 20)).min(blocks);
+            // union nilfs_binfo: blocks of the DAT have no virtual numbers.
+            let (data_bytes, node_bytes) = match inode {
+                super::DAT => (8, 16),
+                _ => (16, 8),
+            };
+            let mut offsets = Vec::new();
+            for _ in 0..data_blocks {
+                let Some(at) = cursor.next(data_bytes) else {
+                    break;
+                };
+                if inode == super::IFILE {
+                    offsets.push(le64(content, at + 8));
+                }
+            }
+            for _ in data_blocks..blocks {
+                if cursor.next(node_bytes).is_none() {
+                    break;
+                }
+            }
+            summary.files.push(FileBlocks {
+                inode,
+                blocks,
+                data_blocks,
+                offsets,
+            });
+        }
+        Some(summary)
+    }
+}
+
+/// Items one after the other; none crosses the end of a block.
+struct Cursor<'b> {
+    content: &'b [u8],
+    block_bytes: usize,
+    at: usize,
+}
+
+impl Cursor<'_> {
+    fn next(&mut self, bytes: usize) -> Option<usize> {
+        if self.at % self.block_bytes + bytes > self.block_bytes {
+            self.at = self.at.next_multiple_of(self.block_bytes);
+        }
+        let at = self.at;
+        self.at += bytes;
+        (self.at <= self.content.len()).then_some(at)
+    }
+}

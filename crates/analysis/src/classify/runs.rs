@@ -1,0 +1,67 @@
+//! Who owns which part of a disk, in runs.
+
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, Copy)]
+struct Run<T> {
+    end: u64,
+    owner: T,
+}
+
+/// Runs without overlap: the newest wins.
+#[derive(Debug)]
+pub struct Runs<T>(BTreeMap<u64, Run<T>>);
+
+impl<T> Default for Runs<T> {
+    fn default() -> Runs<T> {
+        Runs(BTreeMap::new())
+    }
+}
+
+impl<T: Copy> Runs<T> {
+    /// Take out what lies in the range, cut to it, in order.
+    pub fn take(&mut self, start: u64, end: u64) -> Vec<(u64, u64, T)> {
+        let last = self.0.range(..end).next_back();
+        if last.is_none_or(|(_, run)| run.end <= start) {
+            return Vec::new();
+        }
+        self.split(start);
+        self.split(end);
+        let starts: Vec<u64> = self
+            .0
+            .range(start..end.max(start))
+            .map(|(&at, _)| at)
+            .collect();
+        let runs = starts
+            .into_iter()
+            .filter_map(|at| Some((at, self.0.remove(&at)?)));
+        runs.map(|(at, run)| (at, run.end, run.owner)).collect()
+    }
+
+    /// No run crosses `at`.
+    fn split(&mut self, at: u64) {
+        if let Some((_, run)) = self.0.range_mut(..at).next_back()
+            && run.end > at
+        {
+            let rest = *run;
+            run.end = at;
+            self.0.insert(at, rest);
+        }
+    }
+
+    /// All of the range, which nothing else holds, is `owner`'s.
+    pub fn insert(&mut self, start: u64, end: u64, owner: T) {
+        self.0.insert(start, Run { end, owner });
+    }
+
+    /// The owner at a place, and where its run ends.
+    pub fn at(&self, at: u64) -> Option<(u64, T)> {
+        let (_, run) = self.0.range(..=at).next_back()?;
+        (run.end > at).then_some((run.end, run.owner))
+    }
+
+    /// Where the next run begins after `at`.
+    pub fn next(&self, at: u64) -> Option<u64> {
+        self.0.range(at + 1..).next().map(|(&start, _)| start)
+    }
+}
