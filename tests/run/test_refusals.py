@@ -76,14 +76,14 @@ def test_the_disk_grows_with_the_workload(spec: Make) -> None:
 
 @pytest.mark.parametrize(("keep", "recordings"), [("all", 30), ("one", 4), ("none", 1)])
 def test_the_host_disk_that_a_run_needs(spec: Make, keep: str, recordings: int) -> None:
-    found = estimate(spec(keep=keep, stopping=StoppingRule()), 3)
+    found = estimate(spec(keep=keep, stopping=StoppingRule()), FakeLab(delay_s=1), 3)
     assert found.host_bytes == recordings << 20
     assert (found.cells_min, found.cells_max) == (9, 30)
     assert 0 < found.seconds_min <= found.seconds_max <= 15 * 60
 
 
 def test_a_command_of_unknown_size_needs_an_unknown_amount(spec: Make) -> None:
-    assert estimate(spec(workload=replace(spec().workload, write_bytes_estimate=None)), 3).host_bytes is None
+    assert estimate(spec(workload=replace(spec().workload, write_bytes_estimate=None)), FakeLab(), 3).host_bytes is None
 
 
 def test_too_little_host_disk_is_refused(spec: Make, go: Go) -> None:

@@ -3,63 +3,89 @@
 use crate::child::Launcher;
 use crate::error::{CellError, Context, Kind, Result};
 use crate::reap;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+/// By this variable they are told from what a step leaves running: they may be daemons, with another parent and session than they began with.
+const MARKER: &str = "FSCOST_BACKGROUND";
 /// How long they may take to end when asked.
 const END_LIMIT: Duration = Duration::from_secs(10);
 const END_PAUSE: Duration = Duration::from_millis(5);
 
-/// The programs that are running; each leads a session of its own.
+/// The programs that are running.
 #[derive(Debug, Default)]
 pub struct Background {
-    running: Vec<(Pid, String)>,
+    programs: Vec<String>,
 }
 
 impl Background {
-    /// Starts the commands, which must not put themselves into the background.
+    /// Starts the commands.
     pub fn start(launcher: &Launcher, commands: &[Vec<String>]) -> Result<Self> {
         let mut background = Self::default();
         for argv in commands {
-            let program = argv.first().map(String::as_str).unwrap_or_default();
-            launcher.log.announce(program);
-            let child = launcher
+            let program = argv.first().cloned().unwrap_or_default();
+            launcher.log.announce(&program);
+            launcher
                 .command(argv)?
+                .env(MARKER, background.programs.len().to_string())
                 .spawn()
                 .context(Kind::Mount, || format!("{program} could not be started"))?;
-            background
-                .running
-                .push((Pid::from_child(&child), program.to_owned()));
+            background.programs.push(program);
         }
         Ok(background)
     }
 
-    /// The sessions whose processes are not waited for at the end of a command.
-    pub fn sessions(&self) -> Vec<Pid> {
-        self.running.iter().map(|(pid, _)| *pid).collect()
+    /// Whether there are some, and no other process.
+    pub fn is_all(&self) -> bool {
+        !self.programs.is_empty() && processes().iter().all(|(_, number)| number.is_some())
     }
 
-    /// Ends them, with all that they have started. One that has ended by itself did not do what the profile says.
+    /// Ends them. One that has ended by itself did not do what the profile says.
     pub fn end(&mut self) -> Result<()> {
-        for (pid, program) in std::mem::take(&mut self.running) {
-            if !matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None)) {
-                return Err(CellError::new(
-                    Kind::Mount,
-                    format!(
-                        "{program} was to run until the unmount, but ended before; the log has its words"
-                    ),
-                ));
+        let programs = std::mem::take(&mut self.programs);
+        let found = processes();
+        let running: BTreeSet<usize> = found.iter().filter_map(|(_, number)| *number).collect();
+        for (number, program) in programs.iter().enumerate() {
+            if !running.contains(&number) {
+                let message = format!(
+                    "{program} was to run until the unmount, but ended before; the log has its words"
+                );
+                return Err(CellError::new(Kind::Mount, message));
             }
+        }
+        for (pid, _) in found {
             // Not there any more: it ends just now.
             let _ = kill_process(pid, Signal::TERM);
-            let deadline = Instant::now() + END_LIMIT;
-            while matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None))
-                && Instant::now() < deadline
-            {
-                std::thread::sleep(END_PAUSE);
-            }
-            let _ = kill_process_group(pid, Signal::KILL);
         }
-        reap::until_alone(&[])
+        let deadline = Instant::now() + END_LIMIT;
+        while !programs.is_empty() && !reap::is_alone() {
+            if Instant::now() >= deadline {
+                reap::kill_all()?;
+            }
+            std::thread::sleep(END_PAUSE);
+        }
+        Ok(())
     }
+}
+
+/// Every process but this, and which program of the background it belongs to.
+fn processes() -> Vec<(Pid, Option<usize>)> {
+    reap::processes()
+        .into_iter()
+        .filter_map(|(pid, _)| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+            Some((
+                Pid::from_raw(i32::try_from(pid).ok()?)?,
+                number_in(&environment),
+            ))
+        })
+        .collect()
+}
+
+fn number_in(environment: &[u8]) -> Option<usize> {
+    environment
+        .split(|byte| *byte == 0)
+        .filter_map(|entry| entry.strip_prefix(MARKER.as_bytes())?.strip_prefix(b"="))
+        .find_map(|value| std::str::from_utf8(value).ok()?.parse().ok())
 }

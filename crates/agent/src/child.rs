@@ -1,11 +1,11 @@
 //! Commands of a cell: their environment, their output, and how they ended.
 
+use crate::background::Background;
 use crate::error::{CellError, Context, Kind, Result};
 use crate::namespace::Directories;
 use crate::plan::Placeholders;
 use crate::reap;
 use crate::watchdog::Watchdog;
-use rustix::process::Pid;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -149,12 +149,12 @@ impl Launcher {
     }
 }
 
-/// Runs a command until it and all its descendants are gone, but not the sessions `background`. Fails with `kind` when it cannot be started.
+/// Runs a command until it and all its descendants are gone, but what runs in the background. Fails with `kind` when it cannot be started.
 pub fn run(
     command: &mut Command,
     kind: Kind,
     watchdog: &Watchdog,
-    background: &[Pid],
+    background: &Background,
 ) -> Result<Ended> {
     let program = command.get_program().to_string_lossy().into_owned();
     let child = command
@@ -162,7 +162,7 @@ pub fn run(
         .context(kind, || format!("{program} could not be started"))?;
     let status = reap::until_ended(child.id())?;
     watchdog.command_ended();
-    reap::until_alone(background)?;
+    reap::until_alone(|| background.is_all())?;
     watchdog.command_gone();
     Ok(Ended {
         status: status.exit_status(),

@@ -136,6 +136,16 @@ fn serve(order: Order, events: &Events) -> Result<()> {
         std::os::unix::fs::symlink(Path::new("/dev").join(&device), &link)
             .context(Kind::Attach, || format!("link {}", link.display()))?;
     }
+    // Shared memory and semaphores of programs lie there (shm_overview(7)); devtmpfs has no such folder.
+    make_dir("/dev/shm")?;
+    mount(
+        "tmpfs",
+        "/dev/shm",
+        "tmpfs",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        Some(c"mode=1777"),
+    )
+    .context(Kind::Internal, || "mount /dev/shm")?;
     for name in ["dev", "sys", "proc"] {
         let (from, to) = (format!("/{name}"), in_host(&format!("/{name}")));
         mount_bind_recursive(&from, &to).context(Kind::Internal, || format!("bind {from}"))?;

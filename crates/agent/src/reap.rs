@@ -3,7 +3,7 @@
 use crate::error::{CellError, Context, Kind, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid as NixPid;
-use rustix::process::{Pid, WaitOptions, WaitStatus, getsid, wait};
+use rustix::process::{WaitOptions, WaitStatus, wait};
 
 /// Waits until the process `pid` has ended; reaps orphans meanwhile.
 pub fn until_ended(pid: u32) -> Result<WaitStatus> {
@@ -20,10 +20,10 @@ pub fn until_ended(pid: u32) -> Result<WaitStatus> {
     }
 }
 
-/// Waits until no process is left but those of the sessions `background`. Every orphan becomes a child of pid 1, so "no child" means "no process".
-pub fn until_alone(background: &[Pid]) -> Result<()> {
+/// Waits until no process is left, or `is_enough`. Every orphan becomes a child of pid 1, so "no child" means "no process".
+pub fn until_alone(is_enough: impl Fn() -> bool) -> Result<()> {
     loop {
-        if !background.is_empty() && !others_than(background) {
+        if is_enough() {
             // What has ended is counted when it is reaped (getrusage(2), RUSAGE_CHILDREN).
             while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
             return Ok(());
@@ -34,17 +34,6 @@ pub fn until_alone(background: &[Pid]) -> Result<()> {
             Err(error) => return Err(error).context(Kind::Internal, || "wait for orphans"),
         }
     }
-}
-
-/// Whether a process lives that is in none of these sessions.
-fn others_than(sessions: &[Pid]) -> bool {
-    processes().into_iter().any(|(pid, _)| {
-        let session = i32::try_from(pid)
-            .ok()
-            .and_then(Pid::from_raw)
-            .and_then(|pid| getsid(Some(pid)).ok());
-        session.is_some_and(|session| !sessions.contains(&session))
-    })
 }
 
 /// Whether a child is left; reaps those that have ended.

@@ -29,7 +29,7 @@ impl Cell {
             &mut self.launcher.command(argv)?,
             kind,
             watchdog,
-            &self.background.sessions(),
+            &self.background,
         )?;
         if ended.is_success() {
             return Ok(());
@@ -58,12 +58,11 @@ impl Cell {
             .context(Kind::Internal, || "duplicate a descriptor")?;
         let mut command = self.launcher.command(&inspect.command)?;
         command.stdout(Stdio::from(theirs));
-        let background = self.background.sessions();
-        let (status, output) = match child::run(&mut command, Kind::Internal, watchdog, &background)
-        {
-            Ok(ended) => (ended.status, text_of(&output)?),
-            Err(error) => (None, error.paragraph()),
-        };
+        let (status, output) =
+            match child::run(&mut command, Kind::Internal, watchdog, &self.background) {
+                Ok(ended) => (ended.status, text_of(&output)?),
+                Err(error) => (None, error.paragraph()),
+            };
         Ok(Event::Inspected {
             name: inspect.name.clone(),
             output,
@@ -84,8 +83,7 @@ impl Cell {
             .probe_interval_ms
             .map(|interval_ms| Probe::start(dir, interval_ms))
             .transpose()?;
-        let background = self.background.sessions();
-        let ended = child::run(&mut command, Kind::Workload, watchdog, &background);
+        let ended = child::run(&mut command, Kind::Workload, watchdog, &self.background);
         // Ended in any case: its directory would keep the file system busy.
         let pauses = probe.and_then(Probe::end);
         let ended = ended?;

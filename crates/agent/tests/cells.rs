@@ -330,7 +330,8 @@ fn a_background_program_runs_from_mount_to_unmount() {
     let mut plan =
         place.plan("test $(wc -l < {scratch}/begun) = 2 && test $(wc -l < {scratch}/ended) = 1");
     let program = "cd {dir}; echo >> {scratch}/begun; trap 'echo >> {scratch}/ended; exit' TERM; while :; do sleep 0.02; done";
-    plan["background"] = json!([["sh", "-c", program]]);
+    // A daemon: another parent, another session.
+    plan["background"] = json!([["sh", "-c", "setsid sh -c \"$0\" &", program]]);
     plan["after_unmount"] = json!([[
         "sh",
         "-c",

@@ -1,28 +1,51 @@
 """`fscost doctor`: what can run here, and the command that enables the rest."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from fscost import host
 from fscost.cli.output.grid import plain
 from fscost.errors import HostError
+from fscost.host import Check
+from fscost.lab import vm
 from fscost.lab.cell.binaries import find_binaries
 
 
-def doctor() -> None:
-    """Look at what the native lab needs; exit 2 when no cell can run here."""
+def doctor(
+    fetch: Annotated[
+        list[str] | None, typer.Option(metavar="KERNEL", help=f"Fetch a kernel for guests first: {', '.join(vm.KERNELS)}; repeat.")
+    ] = None,
+) -> None:
+    """Look at what the labs need; exit 2 when no cell can run here in either."""
+    for name in fetch or ():
+        vm.fetch(name, lambda line: print(plain(line), file=sys.stderr, flush=True))
     binaries: list[tuple[str, Path | None]]
+    agent = None
     try:
         found = find_binaries()
+        agent = found.agent
         binaries = [("fscost-agent", found.agent), ("fscost-disk", found.disk)]
     except HostError as error:
         binaries = [(error.what.partition(" ")[0], None)]
-    checks = host.checks(binaries)
-    width = max(len(check.name) for check in checks)
-    for check in checks:
-        mark = "ok     " if check.ok else "NEEDED " if check.required else "missing"
-        remedy = f": {check.remedy}" if check.remedy else ""
-        print(plain(f"{mark}  {check.name:{width}}  {check.detail}{remedy}"))
-    if any(check.required and not check.ok for check in checks):
+    labs = {"Lab native: this kernel, as root": host.checks(binaries), "Lab vm: guests, for everybody": vm.checks(agent)}
+    width = max(len(check.name) for checks in labs.values() for check in checks)
+    for title, checks in labs.items():
+        print(f"{title}; {'cannot run here' if _stopped(checks) else 'can run here'}")
+        for check in checks:
+            print(plain(_line(check, width)))
+    if all(_stopped(checks) for checks in labs.values()) or agent is None:
         raise typer.Exit(2)
+
+
+def _stopped(checks: Sequence[Check]) -> bool:
+    return any(check.required and not check.ok for check in checks)
+
+
+def _line(check: Check, width: int) -> str:
+    mark = "ok     " if check.ok else "NEEDED " if check.required else "missing"
+    remedy = f": {check.remedy}" if check.remedy else ""
+    return f"  {mark}  {check.name:{width}}  {check.detail}{remedy}"

@@ -26,7 +26,7 @@ class Progress(Listener):
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
-        self._cell = ""
+        self._steps: dict[str, str] = {}
         self._ended = 0
         self._cells = ""
         self._remaining = ""
@@ -59,14 +59,20 @@ class Progress(Listener):
         self.say(f"skipped: {profile}, because {because}")
 
     def cell_starts(self, cell: Cell, running: int) -> None:
-        self._cell = f"{cell.profile.name}, repetition {cell.repetition}"
-        self.note(self._cell)
+        self._steps[cell.profile.name] = ""
+        self._note_steps(cell)
 
-    def step(self, name: str) -> None:
-        self.note(f"{self._cell}: {name}")
+    def step(self, cell: Cell, name: str) -> None:
+        self._steps[cell.profile.name] = f": {name}"
+        self._note_steps(cell)
+
+    def _note_steps(self, cell: Cell) -> None:
+        running = ", ".join(f"{profile}{step}" for profile, step in self._steps.items())
+        self.note(f"{running}; repetition {cell.repetition}")
 
     def cell_ends(self, record: CellRecord, remaining_s: tuple[float, float]) -> None:
         self._ended += 1
+        self._steps.pop(record.profile, None)
         self._remaining = f"remaining: {_span(remaining_s)}"
         what = f"[{self._ended} of {self._cells}] {record.profile}, repetition {record.repetition}: "
         if record.status == "failed":

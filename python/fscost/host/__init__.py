@@ -1,7 +1,7 @@
 """What this host has: privilege, devices, file systems, tools; used by the native lab and by `fscost doctor`."""
 
 from fscost.host.conditions import Check, base_directory, checks, require, required_checks
-from fscost.host.machine import environment, folder_facts
+from fscost.host.machine import environment, folder_facts, memory_bytes
 from fscost.host.tools import install_command, kernel_has, missing_tools, search_path, tool
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "folder_facts",
     "install_command",
     "kernel_has",
+    "memory_bytes",
     "missing_tools",
     "require",
     "required_checks",

@@ -1,4 +1,4 @@
-"""What `fscost doctor` looks at, and what the native lab refuses to start without."""
+"""What `fscost doctor` looks at for the native lab, and what that refuses to start without."""
 
 import ctypes
 import errno

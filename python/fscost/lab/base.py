@@ -61,6 +61,19 @@ class Lab(Protocol):
 
     name: str
 
+    @property
+    def side_by_side(self) -> int:
+        """How many cells may run at once without one changing what is measured of another. Asked after `check`."""
+        ...
+
+    def interrupt(self) -> None:
+        """End what runs side by side, from another thread: each `run` returns soon, or raises. Nothing is run afterwards."""
+        ...
+
+    def guess_s(self, write_bytes: int) -> float:
+        """What a cell that writes so much may take; measured times replace it as soon as there are any."""
+        ...
+
     def check(self) -> None:
         """Raise HostError when no cell at all can run here."""
         ...

@@ -28,6 +28,7 @@ class FakeLab:
     delay_s: float = 0.0
     kernel: str = "6.1.0-fake"
     name: str = "fake"
+    side_by_side: int = 1
     ran: list[str] = field(default_factory=list)
     """Ids of the cells that were begun, in order."""
 
@@ -48,12 +49,21 @@ class FakeLab:
                 unexplained[value] = f"fscost knows no file system that {value} is"
             elif key == "miscount":
                 miscount[value] = 4096
+            elif key == "side_by_side":
+                lab.side_by_side = int(value)
             elif key in ("delay_s", "noise"):
                 setattr(lab, key, float(value))
             else:
                 raise InputError(f"the fake lab knows no {key!r}", "delay_s, noise, skip, fail, fail_mkfs, unexplained or miscount")
         lab.skip, lab.fail, lab.unexplained, lab.miscount = skip, fail, unexplained, miscount
         return lab
+
+    def interrupt(self) -> None:
+        """Cells are short."""
+
+    def guess_s(self, write_bytes: int) -> float:
+        """Nothing is written."""
+        return self.delay_s
 
     def check(self) -> None:
         """A fake lab runs anywhere."""

@@ -28,7 +28,6 @@ PACKAGES: dict[str, str] = {
     "mkfs.ntfs": "ntfs-3g",
     "ntfsinfo": "ntfs-3g",
     "mkfs.exfat": "exfatprogs",
-    "dump.exfat": "exfatprogs",
     "mkfs.vfat": "dosfstools",
     "fsck.fat": "dosfstools",
     "mdadm": "mdadm",
@@ -50,6 +49,7 @@ PACKAGES: dict[str, str] = {
     "rm": "coreutils",
     "mkfifo": "coreutils",
     "shuf": "coreutils",
+    "stat": "coreutils",
     "sh": "dash",
 }
 

@@ -1,8 +1,8 @@
 """The loop: repetitions of cells, interleaved, until the answer is narrow enough."""
 
-import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from fscost import matrix
 from fscost.errors import FscostError, HostError
@@ -11,6 +11,7 @@ from fscost.matrix import Cell
 from fscost.results import CellRecord, RunResults, RunStore, Skipped
 from fscost.run import explained
 from fscost.run import folder as run_folder
+from fscost.run.lanes import Ran, run_cells
 from fscost.run.listener import Listener
 from fscost.run.lock import HOST, exclusive
 from fscost.run.need import check_host, estimate
@@ -87,7 +88,7 @@ class _Run:
         if len(skipped) == len(spec.profiles):
             reasons = "; ".join(dict.fromkeys(entry.because for entry in skipped))
             raise HostError(f"no profile can run here: {reasons}", "`fscost doctor` looks at everything")
-        found = estimate(spec, len(spec.profiles) - len(skipped))
+        found = estimate(spec, self.lab, len(spec.profiles) - len(skipped))
         check_host(spec.folder, found)
         store = run_folder.create(spec, self.lab, skipped) if earlier is None else earlier
         self.listener.starts(spec, found, len(store.manifest.cells))
@@ -146,12 +147,12 @@ class _Run:
             running = self._running(store)
             # An interrupted repetition is completed first: the first part had decided to begin it.
             if not any(cell.id in finished for cell in cells):
-                because = why_stop(spec.stopping, store.results, running, repetition)
+                because = why_stop(spec.stopping, store.results, running, repetition, self._lanes(running))
                 if because is not None:
                     return because
             todo = [cell for cell in cells if cell.profile.name in running and cell.id not in finished]
-            for index, cell in enumerate(todo):
-                self._cell(store, cell, running, len(todo) - index - 1)
+            for number, ran in enumerate(run_cells(self.lab, todo, partial(self._starts, store, running), self.listener.step), 1):
+                self._ends(store, ran, running, len(todo) - number)
             if not store.manifest.done:
                 return "no profile came through its first repetition"
         raise AssertionError("repetitions never end")
@@ -162,20 +163,27 @@ class _Run:
         names = [profile.name for profile in self.spec.profiles if profile.name not in out]
         return [name for name in names if why_give_up(_failures(store, name)) is None]
 
-    def _cell(self, store: RunStore, cell: Cell, running: list[str], cells_left: int) -> None:
+    def _starts(self, store: RunStore, running: list[str], cell: Cell) -> LabOptions:
         self.listener.cell_starts(cell, len(running))
         keep = {"all": True, "none": False, "one": not any(kept.profile == cell.profile.name for kept in store.manifest.done)}[self.spec.keep]
         options = _options(self.spec, cell, keep)
         options.cell_dir.mkdir(parents=True, exist_ok=True)
-        begin = time.monotonic()
-        result = self.lab.run(cell, options, self.listener.step)
-        if result.status == "skipped":
-            self._skip(store, cell, result.because)
+        return options
+
+    def _lanes(self, running: list[str]) -> int:
+        """Cells of one repetition that run side by side share the time."""
+        return max(1, min(self.lab.side_by_side, len(running)))
+
+    def _ends(self, store: RunStore, ran: Ran, running: list[str], cells_left: int) -> None:
+        cell = ran.result.cell
+        if ran.result.status == "skipped":
+            self._skip(store, cell, ran.result.because)
             return
-        kept, rows = record(result, self.spec.folder, time.monotonic() - begin)
-        store.manifest.elapsed_s = round(store.manifest.elapsed_s + kept.duration_s, 3)
+        kept, rows = record(ran.result, self.spec.folder, ran.duration_s)
+        lanes = self._lanes(running)
+        store.manifest.elapsed_s = round(store.manifest.elapsed_s + kept.duration_s / lanes, 3)
         store.add(kept, rows)
-        self.listener.cell_ends(kept, remaining_s(self.spec.stopping, store.results, running, cell.repetition, cells_left))
+        self.listener.cell_ends(kept, remaining_s(self.spec.stopping, store.results, running, cell.repetition, cells_left, lanes))
         if kept.status == "failed":
             if kept.kind in RUN_ENDING_KINDS:
                 raise HostError(kept.because, "free some space, or keep fewer recordings: --keep none")

@@ -23,8 +23,8 @@ class Listener:
     def cell_starts(self, cell: Cell, running: int) -> None:
         """One of `running` profiles that are still in."""
 
-    def step(self, name: str) -> None:
-        """An interval of the running cell begins."""
+    def step(self, cell: Cell, name: str) -> None:
+        """An interval of a running cell begins."""
 
     def cell_ends(self, record: CellRecord, remaining_s: tuple[float, float]) -> None:
         """Remaining: if the interval is narrow as early as it may be, and at the caps."""

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fscost.errors import HostError
+from fscost.lab.base import Lab
 from fscost.run.spec import RunSpec
 
 LEAST_MEMORY_BYTES = 512 << 20
 _LEAST_DISK_BYTES = 256 << 20
 """For tables, logs and the recording of a workload that nobody knows the size of."""
-_CELL_OVERHEAD_S = 0.5
-_BYTES_PER_S = 150e6
-"""A guess for the first cell only; measured times replace it as soon as there are any."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +25,15 @@ class Estimate:
     host_bytes: int | None
 
 
-def estimate(spec: RunSpec, profiles: int) -> Estimate:
-    """For `profiles` profiles that can run here."""
+def estimate(spec: RunSpec, lab: Lab, profiles: int) -> Estimate:
+    """For `profiles` profiles that can run in `lab`."""
     rule = spec.stopping
     written = spec.workload.write_bytes_estimate
-    cell_s = _CELL_OVERHEAD_S + (written or 0) / _BYTES_PER_S
+    cell_s = lab.guess_s(written or 0) / min(lab.side_by_side, profiles or 1)
     cap_s = max(rule.max_minutes * 60, profiles * cell_s)
-    # The cell that runs has its recording on disk too, whether or not it is kept.
-    kept = {"all": profiles * rule.max_repetitions, "one": profiles + 1, "none": 1}[spec.keep]
+    # The cells that run have their recordings on disk too, whether or not they are kept.
+    running = min(lab.side_by_side, profiles)
+    kept = {"all": profiles * rule.max_repetitions, "one": profiles + running, "none": running}[spec.keep]
     return Estimate(
         cells_min=profiles * rule.min_repetitions,
         cells_max=profiles * rule.max_repetitions,

@@ -7,8 +7,8 @@ from fscost.results import CellRecord, RunResults
 from fscost.run.spec import StoppingRule
 
 
-def why_stop(rule: StoppingRule, results: RunResults, running: Sequence[str], repetitions: int) -> str | None:
-    """After `repetitions` whole repetitions: the reason to stop, or None to go on. `running`: the profiles still in."""
+def why_stop(rule: StoppingRule, results: RunResults, running: Sequence[str], repetitions: int, lanes: int = 1) -> str | None:
+    """After `repetitions` whole repetitions: the reason to stop, or None to go on. `running`: the profiles still in, `lanes` of them at a time."""
     if repetitions == 0:
         return None
     if not running:
@@ -16,7 +16,7 @@ def why_stop(rule: StoppingRule, results: RunResults, running: Sequence[str], re
     if repetitions >= rule.max_repetitions:
         return f"{rule.max_repetitions} repetition{'s' * (rule.max_repetitions > 1)}, the most asked for; {_precision(rule, results, running)}"
     # Never a part of a repetition: what has no partner in the others is lost to the ratios.
-    if results.manifest.elapsed_s + repetition_s(results.manifest.cells, running) > rule.max_minutes * 60:
+    if results.manifest.elapsed_s + repetition_s(results.manifest.cells, running) / lanes > rule.max_minutes * 60:
         return f"another repetition would pass {rule.max_minutes:g} minutes; {_precision(rule, results, running)}"
     if repetitions >= rule.min_repetitions and narrow(rule, results, running):
         return _precision(rule, results, running)
@@ -36,9 +36,11 @@ def repetition_s(cells: Sequence[CellRecord], running: Sequence[str]) -> float:
     return sum(means) / len(means) * len(running) if means else 0.0
 
 
-def remaining_s(rule: StoppingRule, results: RunResults, running: Sequence[str], repetition: int, cells_left: int) -> tuple[float, float]:
+def remaining_s(
+    rule: StoppingRule, results: RunResults, running: Sequence[str], repetition: int, cells_left: int, lanes: int = 1
+) -> tuple[float, float]:
     """Until the earliest end and until the latest, in the middle of `repetition` with `cells_left` of it to go."""
-    whole = repetition_s(results.manifest.cells, running)
+    whole = repetition_s(results.manifest.cells, running) / lanes
     here = whole * cells_left / len(running) if running else 0.0
     earliest = here + max(0, rule.min_repetitions - repetition - 1) * whole
     latest = here + max(0, rule.max_repetitions - repetition - 1) * whole

@@ -38,9 +38,8 @@ class Lines:
                     raise ProtocolError(f"a line longer than {MAX_LINE_BYTES} bytes")
                 left_s = deadline - time.monotonic()
                 if not selector.select(max(0.0, min(silence_s, left_s))):
-                    raise ProtocolError(
-                        f"it was silent for {silence_s:.0f} s" if silence_s < left_s else "it did not end in the time that its steps may take"
-                    )
+                    silent = f"it was silent for {silence_s:.0f} s"
+                    raise ProtocolError(silent if silence_s < left_s else "it did not end in the time that its steps may take")
                 chunk = _read(self._descriptor)
                 if not chunk:
                     break

@@ -21,6 +21,8 @@ from fscost.matrix import Cell
 from fscost.profile import why_not as why_no_profile
 from fscost.profile.model import FormatPlan, Profile
 
+_OVERHEAD_S = 0.5
+_BYTES_PER_S = 150e6
 DISK_MODEL = "recorded: FUSE-served file + loop device"
 
 
@@ -37,6 +39,16 @@ class NativeLab:
         self._device = device
         self._plan_format = plan_format
 
+    side_by_side = 1
+    """One: they would measure each other."""
+
+    def interrupt(self) -> None:
+        """Nothing runs in another thread."""
+
+    def guess_s(self, write_bytes: int) -> float:
+        """What a cell that writes so much may take."""
+        return _OVERHEAD_S + write_bytes / _BYTES_PER_S
+
     def check(self) -> None:
         """Raise HostError when no cell at all can run here."""
         host.require()
@@ -49,7 +61,7 @@ class NativeLab:
             return f"{profile.name} needs {len(profile.disks)} disks and --device names one; run it on recorded disks, without --device"
         if profile.array is not None:
             return f"{profile.name}: an array would outlive a cell that is killed; `--lab vm` runs it in a virtual machine"
-        return why_not(cell, disk_size_bytes, self._plan_format, _why_no_type)
+        return why_not(cell, disk_size_bytes, self._plan_format, lambda type_: _with_remedy(_why_no_type(type_)))
 
     def why_no_type(self, profile: Profile) -> str | None:
         """Why this kernel does not mount the type of file system, or None."""
@@ -115,4 +127,8 @@ class NativeLab:
 def _why_no_type(name: str) -> str | None:
     if host.kernel_has(name):
         return None
-    return f"this kernel has no {name} (neither in /proc/filesystems nor as a module); `--lab vm` runs it in a virtual machine"
+    return f"this kernel has no {name} (neither in /proc/filesystems nor as a module)"
+
+
+def _with_remedy(because: str | None) -> str | None:
+    return because and f"{because}; `--lab vm` runs it in a virtual machine"

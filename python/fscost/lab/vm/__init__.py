@@ -1,9 +1,10 @@
 """The VM lab: a throwaway virtual machine for each cell, without any privilege."""
 
-from fscost.lab.vm.kernels import PACKAGES
+from fscost.lab.vm.checks import checks
+from fscost.lab.vm.kernels import PACKAGES, fetch
 from fscost.lab.vm.lab import VmLab
 
-__all__ = ["KERNELS", "VmLab"]
+__all__ = ["KERNELS", "VmLab", "checks", "fetch"]
 
 KERNELS = tuple(PACKAGES)
 """Names of the kernels that a distribution has for guests, the default first."""

@@ -52,5 +52,5 @@ def _probe(kernel: GuestKernel, agent: Path) -> str | None:
             with Qemu(arguments, agent) as machine:
                 Port(machine).hello(PROBE_S)
         except HostError as error:
-            return f"a guest did not answer under it in {PROBE_S} s ({error.what.splitlines()[0]})"
+            return f"a guest did not answer under it in {PROBE_S} s: {' '.join(error.what.split())[:300]}"
     return None

@@ -3,9 +3,11 @@
 The guest's userland is the host's root, read-only; its disks are recorded on the host. Nothing of a cell outlives it but its folder.
 """
 
+import contextlib
+import os
 import shlex
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,12 @@ _HOME = "/run/fscost"
 _SLOWNESS = 20
 """An emulated guest's second may take so many of ours; its own agent limits each step by its own clock."""
 _OFF_S = 20
+_OVERHEAD_S = 3.0
+_BYTES_PER_S = 100e6
+_EMULATED_BYTES_PER_S = 5e6
+_MOST_LANES = 4
+_BESIDE_BYTES = 512 << 20
+"""Beyond the guest's memory: QEMU's own, and the disk server's."""
 
 
 class VmLab:
@@ -61,6 +69,27 @@ class VmLab:
         self._accelerator: Accelerator | None = None
         self._snapshots: dict[Path, Snapshot] = {}
         self._lock = threading.Lock()
+        self._machines: set[Qemu] = set()
+        self._is_interrupted = False
+
+    @property
+    def side_by_side(self) -> int:
+        """Emulated guests have clocks of their own, so that neighbours slow them down and change nothing; under KVM they share the host's time."""
+        if not self._accelerated().is_emulated:
+            return 1
+        room = host.memory_bytes("MemAvailable") // (qemu.MEMORY_BYTES + _BESIDE_BYTES)
+        return max(1, min(os.cpu_count() or 1, room, _MOST_LANES))
+
+    def interrupt(self) -> None:
+        """End every guest; their cells fail, and no other begins."""
+        with self._lock:
+            self._is_interrupted = True
+            for machine in self._machines:
+                machine.kill()
+
+    def guess_s(self, write_bytes: int) -> float:
+        """What a cell that writes so much may take."""
+        return _OVERHEAD_S + write_bytes / (_EMULATED_BYTES_PER_S if self._accelerated().is_emulated else _BYTES_PER_S)
 
     def check(self) -> None:
         """Raise HostError when no cell at all can run here."""
@@ -132,6 +161,7 @@ class VmLab:
         with (
             DiskServer([*plan.disk_server(cell, options, self._binaries), *untimed], paths.agent_errors) as server,
             self._machine(taken, shares, how) as machine,
+            self._interruptible(machine),
             paths.output.open("ab") as output,
         ):
             server.wait_ready()
@@ -176,6 +206,18 @@ class VmLab:
             how["started"] = f"booted: {error.what}"
             machine = taken.boot(self._binaries.agent, shares)
         return machine
+
+    @contextlib.contextmanager
+    def _interruptible(self, machine: Qemu) -> Iterator[None]:
+        with self._lock:
+            if self._is_interrupted:
+                raise ProtocolError("interrupted")
+            self._machines.add(machine)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._machines.discard(machine)
 
     def _snapshot(self, cell: Cell) -> Snapshot:
         """Made once for each kernel, whoever of several cells comes first."""

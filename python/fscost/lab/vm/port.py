@@ -25,7 +25,7 @@ class Port:
         """What the guest says once it is there; HostError when it does not come."""
         because = "it ended"
         try:
-            for line in self._lines.until(time.monotonic() + limit_s):
+            for line in self._lines.until(time.monotonic() + limit_s + 1, silence_s=limit_s):
                 event = parse(line)
                 if isinstance(event, Hello):
                     return event

@@ -110,7 +110,8 @@ class Qemu:
         for _, end in pairs.values():
             end.close()
         self.events, self.control = pairs["events"][0], pairs["control"][0]
-        self._console.follow(pairs["console"][0].makefile("rb"))
+        with pairs["console"][0] as console:  # closed in truth when the reader is
+            self._console.follow(console.makefile("rb"))
         assert self._process.stderr is not None
         self._errors.follow(self._process.stderr)
         try:
@@ -139,10 +140,14 @@ class Qemu:
         except subprocess.TimeoutExpired:
             return None
 
-    def end(self) -> None:
-        """Killed if it still runs: nothing of it is worth keeping."""
+    def kill(self) -> None:
+        """From any thread: whoever waits for it will see it end."""
         if self._process.poll() is None:
             self._process.kill()
+
+    def end(self) -> None:
+        """Killed if it still runs: nothing of it is worth keeping."""
+        self.kill()
         self._process.wait(timeout=_EXIT_S)
         for stream in (self.events, self.control):
             with contextlib.suppress(OSError):

@@ -20,7 +20,10 @@ def grammar(type_: str) -> Grammar:
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs, fast. The volume's serial number is made of the time: mkfs.exfat takes none."""
+    """One mkfs, fast. The volume's serial number is made of the time: mkfs.exfat takes none.
+
+    dump.exfat opens a mounted disk exclusively, in vain; what counts is the cluster's size, which is statfs's block.
+    """
     del seed
     require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.exfat refuses less")
-    return format_plan(profile, ("mkfs.exfat", *words_of(flags), "{disk.main}"), superblock=("dump.exfat", "{disk.main}"))
+    return format_plan(profile, ("mkfs.exfat", *words_of(flags), "{disk.main}"), superblock=("stat", "--file-system", "{dir}"))
