@@ -88,15 +88,16 @@ def test_content_survives_a_remount(run_in_guest: RunInGuest, type_: str) -> Non
 def test_the_journal_is_on_its_own_disk(run_in_guest: RunInGuest, name: str) -> None:
     result = done(run_in_guest(profile.resolve(name), *STEPS))
     assert value(result, "change", "device_write_bytes", "journal") > 0
-    assert value(result, "write", "device_write_bytes", "main") >= 2_000_000
-    assert value(result, "write", "device_write_bytes", "journal") < 1_000_000, "metadata alone"
+    data_bytes = value(result, "write", "device_write_bytes", "main")
+    # xfs clears 2 MiB of its log at each mount.
+    assert data_bytes > 2_600_000 > value(result, "write", "device_write_bytes", "journal"), "metadata alone"
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_each_member_of_an_array_is_a_recorded_disk(run_in_guest: RunInGuest, level: str) -> None:
     members = LEVELS[level]
     step = Step("big", "dd if=/dev/zero of=f bs=1M count=48 conv=fsync status=none; cat /proc/mdstat")
-    result = done(run_in_guest(profile.resolve(f"ext4 on md -l {level} -n {members} -c 64"), *STEPS, step))
+    result = done(run_in_guest(profile.resolve(f"ext4 on md -l {level} -n {members}"), *STEPS, step))
     written = {disk: value(result, "big", "device_write_bytes", disk) / (48 * MIB) for disk in (f"m{number}" for number in range(members))}
     share = {"0": 1 / 2, "1": 1, "5": 1 / 2, "6": 1 / 2, "10": 1 / 2}[level]
     for disk, times in written.items():
