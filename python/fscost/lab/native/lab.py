@@ -60,11 +60,13 @@ class NativeLab:
         if self._device is not None and len(profile.disks) != 1:
             return f"{profile.name} needs {len(profile.disks)} disks and --device names one; run it on recorded disks, without --device"
         if profile.array is not None:
-            return f"{profile.name}: an array would outlive a cell that is killed; `--lab vm` runs it in a virtual machine"
+            return _with_remedy(self.why_no_type(profile))
         return why_not(cell, disk_size_bytes, self._plan_format, lambda type_: _with_remedy(_why_no_type(type_)))
 
     def why_no_type(self, profile: Profile) -> str | None:
-        """Why this kernel does not mount the type of file system, or None."""
+        """Why this kernel does not mount the type of file system, or must not assemble its array, or None."""
+        if profile.array is not None:
+            return f"the array of {profile.name} would outlive a cell that is killed"
         return why_no_profile(profile) or _why_no_type(self._plan_format(profile, 1 << 40, 0).mount_type)
 
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:

@@ -27,13 +27,14 @@ FILE_SYSTEMS = {
 }
 """Types, each with the module that mounts it."""
 _LANGUAGES = ("nls_cp437", "nls_ascii", "nls_utf8", "nls_iso8859-1")
-_RAID = ("md_mod", "raid0", "raid1", "raid10", "raid456")
+RAID = {"0": "raid0", "1": "raid1", "4": "raid456", "5": "raid456", "6": "raid456", "10": "raid10"}
+"""Levels of md, each with the module that runs it."""
 
 
 def wanted(kernel: GuestKernel) -> tuple[str, ...]:
     """Every module that some cell may need, in an order that works: loading them takes seconds under emulation, so a snapshot has them all."""
     modules = Modules(kernel.modules)
-    every = (*TRANSPORT, *_PROVIDERS, *_DEVICES, *_LANGUAGES, *dict.fromkeys(FILE_SYSTEMS.values()), *_RAID)
+    every = (*TRANSPORT, *_PROVIDERS, *_DEVICES, *_LANGUAGES, *dict.fromkeys(FILE_SYSTEMS.values()), "md_mod", *dict.fromkeys(RAID.values()))
     return tuple(name for name in every if modules.has(name))
 
 
@@ -41,6 +42,11 @@ def mounts(kernel: GuestKernel, type_: str) -> bool:
     """Whether a guest of this kernel mounts file systems of this type."""
     module = FILE_SYSTEMS.get(type_)
     return module is not None and Modules(kernel.modules).has(module)
+
+
+def assembles(kernel: GuestKernel, level: str) -> bool:
+    """Whether a guest of this kernel runs md arrays of this level."""
+    return level in RAID and Modules(kernel.modules).has(RAID[level])
 
 
 def build(kernel: GuestKernel, agent: Path, modules: tuple[str, ...]) -> bytes:

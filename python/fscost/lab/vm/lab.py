@@ -106,7 +106,9 @@ class VmLab:
         """None when the cell can run here; else what is missing and what would enable it."""
         if len(cell.profile.disks) > MAX_DISKS:
             return f"{cell.profile.name} has {len(cell.profile.disks)} disks; a guest has room for {MAX_DISKS}"
-        kernel = self._guest_kernel(cell.profile)
+        kernel, array = self._guest_kernel(cell.profile), cell.profile.array
+        if array is not None and not image.assembles(kernel, array.level):
+            return f"Linux {kernel.version} has no md level {array.level}; name another guest kernel with --kernel"
         return why_not(cell, disk_size_bytes, self._plan_format, lambda type_: _why_no_type(kernel, type_))
 
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
