@@ -10,9 +10,9 @@ use rustix::mount::{MountFlags, mount, mount_bind_recursive};
 use rustix::system::RebootCommand;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,6 +23,7 @@ const EVENTS_PORT: &str = "fscost.events";
 /// Where devices lie in the order's plan: `/dev/fscost/main`.
 const DEVICES: &str = "/dev/fscost";
 const HOST: &str = "/host";
+const RUN: &str = "/host/run";
 /// The agent, where `fscost-agent run` in the host's root finds it.
 const AGENT: &str = "/run/fscost/agent";
 /// The host takes a guest for dead that has said nothing for long.
@@ -112,14 +113,15 @@ fn load_modules() -> Result<()> {
 fn serve(order: Order, events: &Events) -> Result<()> {
     make_dir(HOST)?;
     mount_share(&order.root, HOST)?;
-    for (kind, target, data) in [
-        ("tmpfs", "run", Some(c"mode=0755")),
-        ("tmpfs", "tmp", Some(c"mode=1777")),
-    ] {
-        let target = Path::new(HOST).join(target);
-        mount(kind, &target, kind, MountFlags::NOSUID, data)
-            .context(Kind::Internal, || format!("mount {}", target.display()))?;
-    }
+    mount(
+        "tmpfs",
+        RUN,
+        "tmpfs",
+        MountFlags::NOSUID,
+        Some(c"mode=0755"),
+    )
+    .context(Kind::Internal, || format!("mount {RUN}"))?;
+    mount_tmp()?;
     let in_host = |path: &str| PathBuf::from(format!("{HOST}{path}"));
     make_dir(in_host("/run/fscost/base"))?;
     fs::copy("/init", in_host(AGENT)).context(Kind::Internal, || "copy the agent")?;
@@ -151,6 +153,26 @@ fn serve(order: Order, events: &Events) -> Result<()> {
         mount_bind_recursive(&from, &to).context(Kind::Internal, || format!("bind {from}"))?;
     }
     run(&order.plan, events)
+}
+
+/// What lies in the host's `/tmp` is seen, and what is written there stays in the guest.
+fn mount_tmp() -> Result<()> {
+    for layer in ["upper", "work"] {
+        let layer = format!("{RUN}/fscost/tmp/{layer}");
+        make_dir(&layer)?;
+        fs::set_permissions(&layer, Permissions::from_mode(0o1777))
+            .context(Kind::Internal, || format!("permit {layer}"))?;
+    }
+    let options =
+        c"lowerdir=/host/tmp,upperdir=/host/run/fscost/tmp/upper,workdir=/host/run/fscost/tmp/work";
+    mount(
+        "overlay",
+        "/host/tmp",
+        "overlay",
+        MountFlags::NOSUID,
+        Some(options),
+    )
+    .context(Kind::Internal, || "mount /tmp")
 }
 
 fn run(plan: &Value, events: &Events) -> Result<()> {

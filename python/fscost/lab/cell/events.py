@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_COUNT = 1 << 63  # the kernel's counters are 64 bit; a larger number is damage
+MAX_EVENTS = 10_000
+"""Of one cell; a cell has a few for each step."""
 COUNTERS = (
     "read_requests",
     "read_bytes",

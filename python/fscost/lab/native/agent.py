@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from fscost.host import search_path
-from fscost.lab.cell.events import Event, ProtocolError, parse
+from fscost.lab.cell.events import MAX_EVENTS, Event, ProtocolError, parse
 from fscost.lab.cell.lines import Lines
 
-MAX_EVENTS = 10_000
 TERMINATE_S = 10
 LINGER_S = 10
 

@@ -7,10 +7,10 @@ import contextlib
 import os
 import shlex
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from fscost import capture, host
 from fscost.errors import HostError
@@ -18,7 +18,7 @@ from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.cell import plan
 from fscost.lab.cell.binaries import Binaries, find_binaries
 from fscost.lab.cell.commands import commands
-from fscost.lab.cell.events import Alive, Bye, Event, Output, ProtocolError
+from fscost.lab.cell.events import MAX_EVENTS, Alive, Bye, Event, Output, ProtocolError
 from fscost.lab.cell.measure import measure
 from fscost.lab.cell.requirements import PlanFormat, plan_of, why_not
 from fscost.lab.vm import accelerator, image, kernels, qemu, snapshot
@@ -95,12 +95,19 @@ class VmLab:
         """Raise HostError when no cell at all can run here."""
         because = self.why_none()
         if because is not None:
-            raise HostError("the VM lab cannot run here", because)
+            raise HostError(f"the VM lab cannot run here: {because}", "`fscost doctor` looks at everything")
         capture.require_native()
 
     def why_none(self) -> str | None:
-        """What a person types first, or None when guests can run here."""
-        return None if qemu.version() is not None else f"`{host.install_command([qemu.PROGRAM])}`"
+        """Why guests cannot run here and what would help, or None."""
+        machine = os.uname().machine
+        if machine != "x86_64":
+            return f"guests are x86-64 and run this host's programs, which are for {machine}"
+        if qemu.version() is None:
+            return f"{qemu.PROGRAM} is missing; `{host.install_command([qemu.PROGRAM])}`"
+        if host.memory_bytes("MemAvailable") < qemu.MEMORY_BYTES + _BESIDE_BYTES:
+            return f"a guest takes {(qemu.MEMORY_BYTES + _BESIDE_BYTES) >> 20} MiB of memory, and less is free; end other programs first"
+        return None
 
     def why_not(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
         """None when the cell can run here; else what is missing and what would enable it."""
@@ -167,32 +174,20 @@ class VmLab:
             paths.output.open("ab") as output,
         ):
             server.wait_ready()
-            server.relay(machine)
-            server.plug(machine, cell.profile.disks)
-            for share, slot in zip(shares, (_ROOT_SLOT, _INPUT_SLOT), strict=False):
-                machine.plug("virtio-9p-pci", slot, fsdev=share.tag, mount_tag=share.tag)
-            machine.monitor.execute("cont")
             port = Port(machine)
-            port.order(
-                {
-                    "root": _ROOT.tag,
-                    "input": None if input_ is None else "input",
-                    "disks": [disk.name for disk in cell.profile.disks],
-                    "plan": built,
-                }
-            )
-            for event in port.events(plan.deadline_s(cell) * (_SLOWNESS if taken.accelerator.is_emulated else 1)):
-                match event:
-                    case Alive():
-                        pass
-                    case Bye():
-                        break
-                    case Output(text):
-                        if output.tell() > MAX_OUTPUT_BYTES:
-                            raise ProtocolError(f"its commands printed more than {MAX_OUTPUT_BYTES >> 20} MiB")
-                        output.write(text.encode(errors="replace"))
-                    case _:
-                        hear(event)
+            try:
+                _give(machine, server, cell, shares)
+                port.order(
+                    {
+                        "root": _ROOT.tag,
+                        "input": None if input_ is None else "input",
+                        "disks": [disk.name for disk in cell.profile.disks],
+                        "plan": built,
+                    }
+                )
+            except (HostError, OSError) as error:
+                raise ProtocolError(f"{getattr(error, 'what', error)}; {machine.last_words()}") from None
+            _listen(port, plan.deadline_s(cell) * (_SLOWNESS if taken.accelerator.is_emulated else 1), hear, output)
             status = machine.wait(_OFF_S)
             words = machine.last_words()
             return f"QEMU {'runs on' if status is None else f'ended with status {status}'}" + (
@@ -244,6 +239,35 @@ class VmLab:
             kernel = next(iter(self._kernels.values()), None) or kernels.fetch(kernels.DEFAULT, self._say)
             self._accelerator = accelerator.choose(kernel, self._binaries.agent)
         return self._accelerator
+
+
+def _give(machine: Qemu, server: DiskServer, cell: Cell, shares: Sequence[Share]) -> None:
+    """Disks and folders, plugged into a machine that then goes on."""
+    server.relay(machine)
+    server.plug(machine, cell.profile.disks)
+    for share, slot in zip(shares, (_ROOT_SLOT, _INPUT_SLOT), strict=False):
+        machine.plug("virtio-9p-pci", slot, fsdev=share.tag, mount_tag=share.tag)
+    machine.monitor.execute("cont")
+
+
+def _listen(port: Port, limit_s: float, hear: Callable[[Event], None], output: BinaryIO) -> None:
+    """To the guest's last word; what its commands printed goes to `output`, the rest is the cell's story."""
+    heard = 0
+    for event in port.events(limit_s):
+        match event:
+            case Alive():
+                pass
+            case Bye():
+                return
+            case Output(text):
+                output.write(text.encode(errors="replace"))
+                if output.tell() > MAX_OUTPUT_BYTES:
+                    raise ProtocolError(f"its commands printed more than {MAX_OUTPUT_BYTES >> 20} MiB")
+            case _:
+                heard += 1
+                if heard > MAX_EVENTS:
+                    raise ProtocolError(f"more than {MAX_EVENTS} events")
+                hear(event)
 
 
 def _place(cell: Cell) -> plan.Place:

@@ -1,0 +1,95 @@
+"""Which lab a run is made in, and how that is said."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fscost import host
+from fscost.cli.labs import AUTO, choose_lab
+from fscost.errors import HostError, InputError
+from fscost.lab.native import NativeLab
+from fscost.lab.vm import VmLab
+from fscost.matrix import repetitions
+from fscost.profile import resolve
+from fscost.run import RunSpec
+from fscost.workload import command
+
+Choose = Callable[..., str]
+
+
+@pytest.fixture
+def choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Choose:
+    """The name of the lab chosen, on a machine that can or cannot."""
+
+    def choose(
+        *types: str, name: str = AUTO, root: bool = True, guests: str | None = None, kernels: tuple[str, ...] = (), modules: tuple[str, ...] = ()
+    ) -> str:
+        def check(_: NativeLab) -> None:
+            if not root:
+                raise HostError("root: this is user 1000; mounting needs root", "run it again with sudo")
+
+        monkeypatch.setattr(NativeLab, "check", check)
+        monkeypatch.setattr(VmLab, "why_none", lambda _: guests)
+        monkeypatch.setattr(VmLab, "why_not", lambda *_: None)
+        monkeypatch.setattr(host, "kernel_has", lambda type_: type_ in ("ext4", "btrfs"))
+        found = [resolve(type_) for type_ in types]
+        profiles = tuple(replace(profile, kernel=kernel) for profile, kernel in zip(found, kernels or [""] * len(found), strict=True))
+        spec = RunSpec(profiles=profiles, workload=command(["true"]), folder=tmp_path)
+        return choose_lab(name, spec, modules=modules)[0].name
+
+    return choose
+
+
+def test_native_where_it_can(choose: Choose, capsys: pytest.CaptureFixture[str]) -> None:
+    assert choose("ext4", "btrfs") == "native"
+    assert capsys.readouterr().err == ""
+
+
+def test_guests_for_what_this_kernel_lacks(choose: Choose, capsys: pytest.CaptureFixture[str]) -> None:
+    assert choose("ext4", "f2fs") == "vm"
+    assert "lab vm, because this kernel has no f2fs" in capsys.readouterr().err
+
+
+def test_guests_for_who_is_not_root(choose: Choose, capsys: pytest.CaptureFixture[str]) -> None:
+    assert choose("ext4", root=False) == "vm"
+    assert "this is user 1000" in capsys.readouterr().err
+
+
+def test_without_guests_the_native_lab_says_what_it_lacks(choose: Choose) -> None:
+    assert choose("ext4", "f2fs", guests="`apt install qemu-system-x86`") == "native"
+
+
+def test_neither_can(choose: Choose) -> None:
+    with pytest.raises(HostError, match="user 1000") as error:
+        choose("ext4", root=False, guests="`apt install qemu-system-x86`")
+    assert "sudo" in str(error.value)
+    assert "apt install qemu-system-x86" in str(error.value)
+
+
+def test_who_names_a_kernel_wants_guests(choose: Choose) -> None:
+    assert choose("ext4", kernels=("6.1",)) == "vm"
+    assert choose("ext4", kernels=("/boot/vmlinuz",), modules=("/lib/modules/6.9",)) == "vm"
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"name": "native", "kernels": ("6.1",)}, "--kernel 6.1 is for guests"),
+        ({"kernels": ("/boot/vmlinuz",)}, "1 --kernel are images and 0 --modules"),
+        ({"kernels": ("6.1",), "modules": ("/lib/modules/6.9",)}, "0 --kernel are images and 1 --modules"),
+        ({"name": "moon"}, "--lab 'moon' is unknown"),
+    ],
+)
+def test_what_does_not_go_together(choose: Choose, how: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        choose("ext4", **how)
+
+
+def test_a_kernel_that_is_unknown(tmp_path: Path) -> None:
+    profile = replace(resolve("ext4"), kernel="5.4")
+    spec = RunSpec(profiles=(profile,), workload=command(["true"]), folder=tmp_path)
+    lab, _ = choose_lab(AUTO, spec)
+    with pytest.raises(InputError, match=r"no guest kernel is called '5\.4'"):
+        lab.why_not(next(repetitions(spec.profiles, spec.workload, 0))[0])
