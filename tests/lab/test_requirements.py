@@ -46,6 +46,8 @@ def test_an_array_would_be_residue(stage: Any) -> None:
     assert found is not None
     assert "outlive" in found
     assert "`--lab vm`" in found
+    assert stage.lab.why_no_type(profile) is not None, "so that a run without --lab goes to the VM lab"
+    assert stage.lab.why_no_type(stage.cell.profile) is None
 
 
 def test_a_workload_for_another_file_system(stage: Any) -> None:

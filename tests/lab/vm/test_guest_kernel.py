@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from fscost.errors import InputError
-from fscost.lab.vm import vmlinux
+from fscost.lab.vm import image, vmlinux
 from fscost.lab.vm.initramfs import Initramfs
+from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.modules import Modules
 
 KERNEL = b"\x7fELF" + b"Linux version 6.12.9-test (somebody) #1" + bytes(5000)
@@ -133,3 +134,11 @@ def test_cpio_reads_the_initramfs(tmp_path: Path) -> None:
     assert lines[1][4:6] == ["5,", "1"]
     subprocess.run(["cpio", "-id", "--quiet", "init", "modules/odd"], input=content, cwd=tmp_path, check=True)
     assert (tmp_path / "init").read_bytes() == b"#!/bin/true\n" + bytes(range(256))
+
+
+def test_levels_of_md_that_a_kernel_lacks(tmp_path: Path) -> None:
+    (tmp_path / "kernel/drivers/md").mkdir(parents=True)
+    (tmp_path / "kernel/drivers/md/raid1.ko.xz").touch()
+    (tmp_path / "modules.builtin").write_text("kernel/drivers/md/raid0.ko\n")
+    kernel = GuestKernel("9.9", tmp_path / "vmlinux", tmp_path)
+    assert [level for level in (*image.RAID, "linear") if image.assembles(kernel, level)] == ["0", "1"]
