@@ -47,7 +47,7 @@ pub fn btrfs(input: &[u8]) {
     family("btrfs", input);
 }
 
-/// Damage to a small recording of f2fs, nilfs2 and others of which the kernel here may have none.
+/// Damage to a small recording of f2fs, nilfs2, jfs and others, of which the kernel here may have none.
 pub fn others(input: &[u8]) {
     family("others", input);
 }

@@ -164,6 +164,33 @@ fn vfat_and_exfat() {
 }
 
 #[test]
+fn jfs_and_ntfs() {
+    use Structure::*;
+    let expected: [(&str, &[Structure]); 2] = [
+        (
+            "jfs",
+            &[InodeTable, InodeBitmap, BlockBitmap, Directory, Log],
+        ),
+        ("ntfs", &[Mft, InodeBitmap, BlockBitmap, Directory]),
+    ];
+    for (name, structures) in expected {
+        let seed = Seed::open(name);
+        assert_eq!(seed.explained.families, [Some(name)]);
+        let (found, lost) = seed.assert_tags();
+        assert!(found > 50 && lost == 0, "{name} {found} {lost}");
+        let sums = seed.sums();
+        let unknown = sums.get(&Unknown).copied().unwrap_or(0);
+        assert!(unknown * 1000 <= sums.values().sum(), "{name} {sums:?}");
+        for structure in structures {
+            assert!(
+                sums.contains_key(structure),
+                "{name} {structure:?} {sums:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn none_is_stripped_half() {
     let folder = tempfile::tempdir().unwrap();
     for (name, family) in [("f2fs", "f2fs"), ("nilfs2", "nilfs2"), ("exfat", "exfat")] {

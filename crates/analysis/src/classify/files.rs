@@ -8,6 +8,10 @@ use crate::classify::runs::Runs;
 use crate::classify::waiting::{MAX_WAITING, Waiting};
 use crate::classify::{Cause, Causes, NO_INODE, Row, Rows, Structure, Write};
 
+/// Where nothing says when metadata is on the disk, names are looked up once in a second, as long as data waits in memory at the least…
+const TICK_NS: u64 = 1_000_000_000;
+/// …and an owner that metadata has not named for so many of these stays: it is written after 35 s at the latest (`vm.dirty_expire_centisecs`).
+const PATIENCE: u32 = 45;
 /// How often a row without a path is looked up again.
 const LOOK_UPS: u8 = 4;
 
@@ -58,6 +62,7 @@ pub struct Files {
     waiting: Waiting,
     /// Rows whose path is to be set, and how often it was looked up.
     nameless: Vec<(usize, u64, u8)>,
+    ticked_ns: u64,
 }
 
 impl Files {
@@ -69,6 +74,7 @@ impl Files {
             names: Names::new(root),
             waiting: Waiting::default(),
             nameless: Vec::new(),
+            ticked_ns: 0,
         }
     }
 
@@ -102,11 +108,6 @@ impl Files {
         let number = self.add(write, part, rows);
         self.waiting
             .insert(number, write.offset, write.length, MAX_WAITING);
-    }
-
-    /// What is written here now need not be of the file whose data waits here.
-    pub fn forget(&mut self, offset: u64, length: u64, rows: &mut Rows) {
-        self.take_waiting(offset, length, rows);
     }
 
     /// What waits in the range waits no longer; what is cut off it waits on, as rows of its own.
@@ -162,16 +163,17 @@ impl Files {
             let at = offset + done;
             let (before, part) = self.owner(at, length - done);
             done += part.max(1);
-            // What waits here says so already.
-            if before == Some(owner) {
-                continue;
+            if before != Some(owner) {
+                self.owners.take(at, at + part);
+                self.owners.insert(at, at + part, owner);
             }
-            self.owners.take(at, at + part);
-            self.owners.insert(at, at + part, owner);
             for number in self.take_waiting(at, part, rows) {
                 let Some(row) = rows.get_mut(number) else {
                     continue;
                 };
+                if (row.inode, row.structure) == (owner.inode, owner.structure) {
+                    continue;
+                }
                 row.inode = owner.inode;
                 row.structure = owner.structure;
                 row.path = None;
@@ -179,6 +181,19 @@ impl Files {
                     row.causes = Causes::one(cause_of(owner.structure));
                 }
                 self.look_up_later(number, owner.inode, 0);
+            }
+        }
+    }
+
+    /// What was written here until now is whose it is by now; what is nobody's yet waits on.
+    pub fn confirm(&mut self, offset: u64, length: u64, rows: &mut Rows) {
+        for number in self.take_waiting(offset, length, rows) {
+            if let Some(row) = rows.get_mut(number)
+                && row.structure == self.unowned
+                && row.inode == NO_INODE
+            {
+                self.waiting
+                    .insert(number, row.offset, row.length, MAX_WAITING);
             }
         }
     }
@@ -221,6 +236,14 @@ impl Files {
     pub fn commit(&mut self, patience: u32, rows: &mut Rows) {
         self.settle(rows);
         self.waiting.commit(patience);
+    }
+
+    /// It is `time_ns`.
+    pub fn tick(&mut self, time_ns: u64, rows: &mut Rows) {
+        if time_ns.saturating_sub(self.ticked_ns) >= TICK_NS {
+            self.ticked_ns = time_ns;
+            self.commit(PATIENCE, rows);
+        }
     }
 
     /// mkfs has ended: what it wrote is whose it is.

@@ -50,7 +50,7 @@ structures! {
     JournalCommit "journal_commit" "the end of a journal transaction",
     JournalFastCommit "journal_fast_commit" "ext4's fast-commit area",
     JournalFree "journal_free" "space of a journal that mkfs zeroed",
-    Log "log" "the log of xfs",
+    Log "log" "the log of xfs, jfs or NTFS",
     // xfs
     Agf "agf" "allocation group: free space header",
     Agi "agi" "allocation group: inode header",
@@ -69,6 +69,7 @@ structures! {
     SegmentTable "segment_table" "how much of each segment is in use",
     SegmentSummary "segment_summary" "whose the blocks of a segment are",
     // vfat, exfat, ntfs
+    Mft "mft" "records of files of NTFS, and the copy of the first of them",
     AllocationTable "allocation_table" "which cluster follows which (FAT)",
     // btrfs
     ChunkTree "chunk_tree" "where chunks lie on the devices",

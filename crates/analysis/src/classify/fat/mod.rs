@@ -12,9 +12,6 @@ use fscost_recording::{Image, Recording, Result};
 use layout::{FIXED_ROOT, Kind, Layout};
 use std::collections::{HashMap, HashSet};
 
-/// Nothing says when metadata is on the disk: names are looked up once in a second, as long as data waits in memory at the least.
-const SETTLE_NS: u64 = 1_000_000_000;
-
 /// The family that follows `disk`, if it holds one. `image` is the disk as mkfs left it.
 pub fn detect(
     _recording: &Recording,
@@ -35,7 +32,6 @@ pub fn detect(
             linked: HashSet::new(),
             before: HashMap::new(),
             after: HashMap::new(),
-            settled_ns: 0,
             formatting: true,
             layout,
         });
@@ -54,7 +50,6 @@ struct Fat {
     /// For each cluster of a directory, by its offset, where the one before it is; and the other way round.
     before: HashMap<u64, u64>,
     after: HashMap<u64, u64>,
-    settled_ns: u64,
     formatting: bool,
 }
 
@@ -130,10 +125,7 @@ impl Family for Fat {
             }
             self.files.add(&piece, part, rows);
         }
-        if write.time_ns.saturating_sub(self.settled_ns) > SETTLE_NS {
-            self.settled_ns = write.time_ns;
-            self.files.settle(rows);
-        }
+        self.files.tick(write.time_ns, rows);
         Ok(())
     }
 
@@ -197,7 +189,7 @@ impl Fat {
 
     /// A part of a write to clusters, all of one owner or none.
     fn heap(&mut self, write: &Write<'_>, now: &mut Now<'_, '_>, rows: &mut Rows) -> Result<()> {
-        self.files.forget(write.offset, write.length, rows);
+        self.files.confirm(write.offset, write.length, rows);
         let (owner, _) = self.files.owner(write.offset, 1);
         let kind = self.layout.kind;
         let is_directory = |owner: &Owner| {

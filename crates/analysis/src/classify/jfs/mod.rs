@@ -1,0 +1,481 @@
+//! jfs (fs/jfs/jfs_filsys.h, jfs_dinode.h, jfs_imap.h): inodes in extents that a map names, whose trees say where data and names are.
+//!
+//! The log is a region, and what it says is not read: the same reaches its home at the next sync at the latest.
+
+mod tree;
+
+use crate::bytes::{byte, le32, le64, part};
+use crate::classify::files::{Files, Owner, Part};
+use crate::classify::fingerprints::{Fingerprints, of};
+use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Now, Rows, Structure, Write};
+use fscost_recording::{Image, Instant, Recording, Result};
+use std::collections::HashMap;
+use tree::{Node, extent};
+
+const PAGE: u64 = 4096;
+const INODE: usize = 512;
+const SUPERBLOCK: u64 = 0x8000;
+const INODE_MAP: u64 = 0x9000;
+/// The inodes of the file system's own files.
+const OWN_INODES: u64 = 0xb000;
+const BACKUP: u64 = 0xf000;
+const OWN_END: u64 = 0x1_0000;
+/// The own file that maps blocks, and the one that maps inodes of all others.
+const BLOCK_MAP_FILE: u64 = 2;
+const INODE_MAP_FILE: u64 = 16;
+const ROOT: u64 = 2;
+/// In an inode, and in a page of the map: where its tree is, and the extents of inodes.
+const TREE: usize = 224;
+const DIRECTORY_TABLE: usize = 128;
+const MAP_EXTENTS: usize = 3072;
+/// Trees are not deeper; hostile content may make a loop.
+const DEEPEST: u32 = 8;
+const LOG_AT: u64 = 4096;
+const LOG_MAGIC: u32 = 0x8765_4321;
+
+/// The family that follows `disk`, if it holds one. `image` is the disk as mkfs left it.
+pub fn detect(
+    recording: &Recording,
+    disk: u16,
+    image: &mut Image<'_>,
+) -> Result<Option<Box<dyn Family>>> {
+    let mut superblock = [0; 128];
+    if image.size_bytes() < OWN_END {
+        return Ok(None);
+    }
+    image.read_at(SUPERBLOCK, &mut superblock)?;
+    if !superblock.starts_with(b"JFS1") || u64::from(le32(&superblock, 16)) != PAGE {
+        return Ok(None);
+    }
+    let is_inline = extent(&superblock, 72).1 > 0;
+    let log_disk = if is_inline {
+        None
+    } else {
+        external_log(recording, disk)?
+    };
+    Ok(Some(Box::new(Jfs {
+        disk,
+        end: image.size_bytes(),
+        log_disk,
+        files: Files::new(ROOT, Structure::Unknown),
+        superblock: Some(superblock),
+        map_control: 0,
+        kinds: HashMap::new(),
+        inodes: HashMap::new(),
+        formatting: true,
+    })))
+}
+
+/// The other disk that is a log (`struct logsuper`).
+fn external_log(recording: &Recording, disk: u16) -> Result<Option<u16>> {
+    for other in (0..recording.header().disks.len() as u16).filter(|&other| other != disk) {
+        let mut image = match recording.image_at(other, &Instant::Mark("mount".into())) {
+            Ok(image) => image,
+            Err(_) => recording.image_at(other, &Instant::End)?,
+        };
+        let mut magic = [0; 4];
+        if image.size_bytes() > LOG_AT + 4 {
+            image.read_at(LOG_AT, &mut magic)?;
+        }
+        if le32(&magic, 0) == LOG_MAGIC {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+struct Jfs {
+    disk: u16,
+    end: u64,
+    log_disk: Option<u16>,
+    files: Files,
+    /// As mkfs left it, until the first write.
+    superblock: Option<[u8; 128]>,
+    /// The first page of the inode map: it has no extents.
+    map_control: u64,
+    /// What the blocks of an inode's tree are.
+    kinds: HashMap<u64, Structure>,
+    inodes: HashMap<u64, (u32, Fingerprints)>,
+    formatting: bool,
+}
+
+impl Family for Jfs {
+    fn name(&self) -> &'static str {
+        "jfs"
+    }
+
+    fn owns(&self, disk: u16) -> bool {
+        disk == self.disk || Some(disk) == self.log_disk
+    }
+
+    fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        if self.formatting && !write.formatting {
+            self.files.end_formatting(rows);
+        }
+        self.formatting = write.formatting;
+        if write.disk != self.disk {
+            self.files
+                .add(write, Part::new(Structure::Log, Cause::Log), rows);
+            return Ok(());
+        }
+        if let Some(superblock) = self.superblock.take() {
+            self.own_areas(&superblock, rows);
+        }
+        let mut now = Now { write, disks };
+        let mut done = 0;
+        while done < write.length {
+            let offset = write.offset + done;
+            let (owner, mut length) = self.files.owner(offset, write.length - done);
+            let structure = owner.map_or(Structure::Unknown, |owner| owner.structure);
+            let is_read = matches!(
+                structure,
+                Structure::InodeTable
+                    | Structure::InodeBitmap
+                    | Structure::Directory
+                    | Structure::ExtentMap
+            );
+            if is_read && !write.content.is_empty() {
+                length = length.min(PAGE - offset % PAGE);
+            }
+            let piece = write.part(done, length);
+            done += length;
+            self.files.confirm(piece.offset, piece.length, rows);
+            match owner {
+                _ if structure == Structure::InodeTable => {
+                    let (causes, inode) = self.inodes(piece.content, &mut now, rows)?;
+                    let part = Part {
+                        causes,
+                        inode,
+                        ..Part::new(structure, Cause::Unknown)
+                    };
+                    self.files.add_waiting(&piece, part, rows);
+                }
+                Some(owner) if is_read => {
+                    self.files.add_owned(&piece, rows);
+                    self.page(piece.offset, piece.content, owner, DEEPEST, &mut now, rows)?;
+                }
+                Some(_) if structure == Structure::Log => {
+                    self.files
+                        .add(&piece, Part::new(structure, Cause::Log), rows);
+                }
+                _ => self.files.add_owned(&piece, rows),
+            }
+        }
+        self.files.tick(write.time_ns, rows);
+        Ok(())
+    }
+
+    fn discard(&mut self, _disk: u16, _offset: u64, _length: u64, _rows: &mut Rows) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self, _disk: u16, _event: u64, rows: &mut Rows) -> Result<()> {
+        self.files.settle(rows);
+        Ok(())
+    }
+
+    fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        self.files.settle(rows);
+        Ok(())
+    }
+}
+
+impl Jfs {
+    /// What lies in places that the superblock names, or that never change.
+    fn own_areas(&mut self, superblock: &[u8], rows: &mut Rows) {
+        let fixed = [
+            (0, SUPERBLOCK, Structure::Unused),
+            (SUPERBLOCK, INODE_MAP, Structure::Superblock),
+            (INODE_MAP, OWN_INODES, Structure::InodeBitmap),
+            (OWN_INODES, BACKUP, Structure::InodeTable),
+            (BACKUP, OWN_END, Structure::SuperblockBackup),
+        ];
+        for (from, to, structure) in fixed {
+            let owner = Owner {
+                inode: NO_INODE,
+                structure,
+            };
+            self.files.own(from, to - from, owner, rows);
+        }
+        let named = [
+            (48, Structure::InodeTable),
+            (56, Structure::InodeBitmap),
+            (72, Structure::Log),
+            // What fsck works in.
+            (80, Structure::Unused),
+        ];
+        for (at, structure) in named {
+            self.own(extent(superblock, at), NO_INODE, structure, rows);
+        }
+    }
+
+    fn own(
+        &mut self,
+        (block, count): (u64, u64),
+        inode: u64,
+        structure: Structure,
+        rows: &mut Rows,
+    ) {
+        let from = block.saturating_mul(PAGE).min(self.end);
+        let to = block
+            .saturating_add(count)
+            .saturating_mul(PAGE)
+            .min(self.end);
+        self.files
+            .own(from, to - from, Owner { inode, structure }, rows);
+    }
+
+    /// The same; what was not known to be that before is read.
+    fn own_read(
+        &mut self,
+        (block, count): (u64, u64),
+        owner: Owner,
+        deepest: u32,
+        now: &mut Now<'_, '_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let mut page = [0; PAGE as usize];
+        // Pages of trees and maps are single; inodes come in four.
+        for block in block..block.saturating_add(count.min(4)) {
+            let at = block.saturating_mul(PAGE);
+            if at >= self.end || self.files.owner(at, 1).0 == Some(owner) {
+                continue;
+            }
+            self.files.confirm(at, PAGE, rows);
+            self.own((block, 1), owner.inode, owner.structure, rows);
+            now.read(at, &mut page)?;
+            match owner.structure {
+                Structure::InodeTable => {
+                    self.inodes(&page, now, rows)?;
+                }
+                _ => self.page(at, &page, owner, deepest, now, rows)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A page of a map or of a tree.
+    fn page(
+        &mut self,
+        at: u64,
+        page: &[u8],
+        owner: Owner,
+        deepest: u32,
+        now: &mut Now<'_, '_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        match owner.structure {
+            Structure::InodeBitmap if owner.inode == INODE_MAP_FILE && at != self.map_control => {
+                let table = Owner {
+                    inode: NO_INODE,
+                    structure: Structure::InodeTable,
+                };
+                for number in 0..128 {
+                    let extent = extent(page, MAP_EXTENTS + 8 * number);
+                    if extent.1 > 0 {
+                        self.own_read(extent, table, DEEPEST, now, rows)?;
+                    }
+                }
+                Ok(())
+            }
+            Structure::Directory => self.names(page, false, owner, deepest, now, rows),
+            Structure::ExtentMap => self.extents(page, owner.inode, deepest, now, rows),
+            _ => Ok(()),
+        }
+    }
+
+    /// A node of a tree of extents.
+    fn extents(
+        &mut self,
+        node: &[u8],
+        inode: u64,
+        deepest: u32,
+        now: &mut Now<'_, '_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let structure = self.kinds.get(&inode).copied();
+        let structure = structure.unwrap_or(Structure::FileData);
+        match tree::extents(node) {
+            Node::Leaf(entries) => {
+                for entry in entries {
+                    self.own(entry.extent, inode, structure, rows);
+                }
+            }
+            Node::Internal(pages) if deepest > 0 => {
+                let owner = Owner {
+                    inode,
+                    structure: Structure::ExtentMap,
+                };
+                for page in pages {
+                    self.own_read(page, owner, deepest - 1, now, rows)?;
+                }
+            }
+            Node::Internal(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A node of a tree of names.
+    fn names(
+        &mut self,
+        node: &[u8],
+        is_root: bool,
+        owner: Owner,
+        deepest: u32,
+        now: &mut Now<'_, '_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        match tree::names(node, is_root) {
+            Node::Leaf(entries) => {
+                let entries = entries
+                    .iter()
+                    .map(|(name, inode)| (name.as_bytes(), *inode));
+                self.files.name(owner.inode, &entries.collect::<Vec<_>>());
+            }
+            Node::Internal(pages) if deepest > 0 => {
+                for page in pages {
+                    self.own_read(page, owner, deepest - 1, now, rows)?;
+                }
+            }
+            Node::Internal(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A page of inodes. Gives why it was written, and for which inode, if it is one.
+    fn inodes(
+        &mut self,
+        page: &[u8],
+        now: &mut Now<'_, '_>,
+        rows: &mut Rows,
+    ) -> Result<(Causes, u64)> {
+        let mut causes = Causes::NONE;
+        let mut changed = Vec::new();
+        for slot in page.chunks_exact(INODE) {
+            let inode = u64::from(le32(slot, 8));
+            match u64::from(le32(slot, 4)) {
+                1 => {
+                    self.own_file(inode, slot, rows, now)?;
+                    continue;
+                }
+                INODE_MAP_FILE => {}
+                _ => continue,
+            }
+            if le32(slot, 40) == 0 {
+                if self.inodes.remove(&inode).is_some() {
+                    causes = causes.with(Cause::InodeRemoved);
+                    changed.push(inode);
+                }
+                continue;
+            }
+            let (generation, version) = (le32(slot, 12), fingerprints(slot));
+            let why = match self.inodes.insert(inode, (generation, version)) {
+                Some((of, before)) if of == generation && before == version => continue,
+                Some((of, before)) if of == generation => version.causes(&before),
+                _ => Causes::one(Cause::NewInode),
+            };
+            causes = causes.and(why);
+            changed.push(inode);
+            self.inode(inode, slot, now, rows)?;
+        }
+        let causes = match causes.is_empty() {
+            true => Causes::one(Cause::Unchanged),
+            false => causes,
+        };
+        Ok(match changed[..] {
+            [inode] => (causes, inode),
+            _ => (causes, NO_INODE),
+        })
+    }
+
+    /// One of the file system's own files.
+    fn own_file(
+        &mut self,
+        inode: u64,
+        slot: &[u8],
+        rows: &mut Rows,
+        now: &mut Now<'_, '_>,
+    ) -> Result<()> {
+        let structure = match inode {
+            1 | INODE_MAP_FILE => Structure::InodeBitmap,
+            BLOCK_MAP_FILE => Structure::BlockBitmap,
+            _ => return Ok(()),
+        };
+        let Node::Leaf(entries) = tree::extents(part(slot, TREE, INODE)) else {
+            return Ok(());
+        };
+        for entry in entries {
+            if inode != INODE_MAP_FILE {
+                self.own(entry.extent, NO_INODE, structure, rows);
+                continue;
+            }
+            let owner = Owner { inode, structure };
+            let (first, count) = entry.extent;
+            if entry.at == 0 {
+                self.map_control = first.saturating_mul(PAGE);
+            }
+            for block in first..first.saturating_add(count.min(1 << 16)) {
+                self.own_read((block, 1), owner, DEEPEST, now, rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where an inode's data, names and attributes are.
+    fn inode(
+        &mut self,
+        inode: u64,
+        slot: &[u8],
+        now: &mut Now<'_, '_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        // DXD_EXTENT
+        if byte(slot, 104) & 0x20 != 0 {
+            self.own(extent(slot, 112), inode, Structure::Xattr, rows);
+        }
+        let kind = kind(slot);
+        let data = match kind {
+            Structure::Directory => Structure::DirectoryIndex,
+            other => other,
+        };
+        self.kinds.insert(inode, data);
+        if kind != Structure::Directory {
+            // A short target is in the place of the tree.
+            if kind == Structure::Symlink && le64(slot, 24) < 256 {
+                return Ok(());
+            }
+            return self.extents(part(slot, TREE, INODE), inode, DEEPEST, now, rows);
+        }
+        // A table of more names than fit here has a tree of extents in its place (`jfs_dirtable_inline`; its numbers begin at 2).
+        if le32(slot, 120) > 14 {
+            let table = part(slot, DIRECTORY_TABLE, TREE);
+            self.extents(table, inode, DEEPEST, now, rows)?;
+        }
+        let owner = Owner {
+            inode,
+            structure: Structure::Directory,
+        };
+        self.names(part(slot, TREE, INODE), true, owner, DEEPEST, now, rows)
+    }
+}
+
+fn kind(slot: &[u8]) -> Structure {
+    match le32(slot, 52) & 0xf000 {
+        0x4000 => Structure::Directory,
+        0xa000 => Structure::Symlink,
+        _ => Structure::FileData,
+    }
+}
+
+fn fingerprints(slot: &[u8]) -> Fingerprints {
+    let body = of(slot, &[(120, INODE)]);
+    let is_directory = kind(slot) == Structure::Directory;
+    Fingerprints {
+        atime: of(slot, &[(56, 64)]),
+        times: of(slot, &[(64, 80)]),
+        map: of(slot, &[(24, 40)]).wrapping_add(if is_directory { 0 } else { body }),
+        names: if is_directory { body } else { 0 },
+        attributes: of(slot, &[(40, 56), (88, 120)]),
+        ..Fingerprints::default()
+    }
+}
