@@ -85,6 +85,10 @@ impl Seed {
         let (mut found, mut lost) = (0, 0);
         self.visit(|row, content, _| {
             for sector in content.chunks(SECTOR).filter(|s| s.starts_with(b"TAG /")) {
+                // The end of a file may be in a leaf of reiserfs, anywhere in it.
+                if row.home.unwrap_or(row.structure) == Structure::FsTree {
+                    continue;
+                }
                 let name = sector[4..].split(|&byte| byte == b' ').next().unwrap();
                 let tagged = std::str::from_utf8(name).unwrap();
                 assert_eq!(row.structure, Structure::FileData, "{tagged} {row:?}");
@@ -164,9 +168,20 @@ fn vfat_and_exfat() {
 }
 
 #[test]
-fn jfs_and_ntfs() {
+fn jfs_reiserfs_and_ntfs() {
     use Structure::*;
-    let expected: [(&str, &[Structure]); 2] = [
+    let expected: [(&str, &[Structure]); 3] = [
+        (
+            "reiserfs",
+            &[
+                FsTree,
+                BlockBitmap,
+                JournalSuperblock,
+                JournalDescriptor,
+                JournalCopy,
+                JournalCommit,
+            ],
+        ),
         (
             "jfs",
             &[InodeTable, InodeBitmap, BlockBitmap, Directory, Log],

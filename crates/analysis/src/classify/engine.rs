@@ -2,7 +2,7 @@
 
 use crate::classify::{
     Cause, Causes, Disks, NO_INODE, Paths, Row, Rows, SortedRows, Structure, btrfs, ext, f2fs, fat,
-    jfs, nilfs2, ntfs, xfs, zeroes::Zeroes,
+    jfs, nilfs2, ntfs, reiserfs, xfs, zeroes::Zeroes,
 };
 use fscost_recording::{Frame, Image, Op, Recording, Result};
 
@@ -100,12 +100,13 @@ pub trait Family {
 /// What finds a file system, given the recording, the disk, and its image as mkfs left it.
 type Detect = fn(&Recording, u16, &mut Image<'_>) -> Result<Option<Box<dyn Family>>>;
 
-const DETECT: [Detect; 8] = [
+const DETECT: [Detect; 9] = [
     ext::detect,
     xfs::detect,
     btrfs::detect,
     f2fs::detect,
     nilfs2::detect,
+    reiserfs::detect,
     jfs::detect,
     ntfs::detect,
     fat::detect,

@@ -22,6 +22,7 @@ mod names;
 mod nilfs2;
 mod ntfs;
 mod paths;
+mod reiserfs;
 mod reused;
 mod row;
 mod rows;

@@ -76,7 +76,7 @@ structures! {
     RootTree "root_tree" "the roots of all trees",
     ExtentTree "extent_tree" "which extents are in use, and by whom",
     DeviceTree "device_tree" "which parts of a device are allocated",
-    FsTree "fs_tree" "inodes, names and extents of a subvolume",
+    FsTree "fs_tree" "inodes, names and extents of a subvolume; the tree of reiserfs",
     CsumTree "csum_tree" "checksums of data",
     FreeSpaceTree "free_space_tree" "free space",
     UuidTree "uuid_tree" "subvolumes by UUID",

@@ -28,8 +28,9 @@ const ROOT: u64 = 2;
 const TREE: usize = 224;
 const DIRECTORY_TABLE: usize = 128;
 const MAP_EXTENTS: usize = 3072;
-/// Trees are not deeper; hostile content may make a loop.
-const DEEPEST: u32 = 8;
+/// Maps lead to inodes, and these to trees: not deeper than this, and not to more pages for one write. Hostile content may make a loop.
+const DEEPEST: u32 = 16;
+const MOST_READ: u32 = 4096;
 const LOG_AT: u64 = 4096;
 const LOG_MAGIC: u32 = 0x8765_4321;
 
@@ -60,6 +61,7 @@ pub fn detect(
         files: Files::new(ROOT, Structure::Unknown),
         superblock: Some(superblock),
         map_control: 0,
+        left: 0,
         kinds: HashMap::new(),
         inodes: HashMap::new(),
         formatting: true,
@@ -93,6 +95,8 @@ struct Jfs {
     superblock: Option<[u8; 128]>,
     /// The first page of the inode map: it has no extents.
     map_control: u64,
+    /// How many pages may still be read for this write.
+    left: u32,
     /// What the blocks of an inode's tree are.
     kinds: HashMap<u64, Structure>,
     inodes: HashMap<u64, (u32, Fingerprints)>,
@@ -121,6 +125,7 @@ impl Family for Jfs {
         if let Some(superblock) = self.superblock.take() {
             self.own_areas(&superblock, rows);
         }
+        self.left = MOST_READ;
         let mut now = Now { write, disks };
         let mut done = 0;
         while done < write.length {
@@ -142,7 +147,7 @@ impl Family for Jfs {
             self.files.confirm(piece.offset, piece.length, rows);
             match owner {
                 _ if structure == Structure::InodeTable => {
-                    let (causes, inode) = self.inodes(piece.content, &mut now, rows)?;
+                    let (causes, inode) = self.inodes(piece.content, DEEPEST, &mut now, rows)?;
                     let part = Part {
                         causes,
                         inode,
@@ -241,14 +246,18 @@ impl Jfs {
             if at >= self.end || self.files.owner(at, 1).0 == Some(owner) {
                 continue;
             }
+            if deepest == 0 || self.left == 0 {
+                return Ok(());
+            }
+            self.left -= 1;
             self.files.confirm(at, PAGE, rows);
             self.own((block, 1), owner.inode, owner.structure, rows);
             now.read(at, &mut page)?;
             match owner.structure {
                 Structure::InodeTable => {
-                    self.inodes(&page, now, rows)?;
+                    self.inodes(&page, deepest - 1, now, rows)?;
                 }
-                _ => self.page(at, &page, owner, deepest, now, rows)?,
+                _ => self.page(at, &page, owner, deepest - 1, now, rows)?,
             }
         }
         Ok(())
@@ -273,7 +282,7 @@ impl Jfs {
                 for number in 0..128 {
                     let extent = extent(page, MAP_EXTENTS + 8 * number);
                     if extent.1 > 0 {
-                        self.own_read(extent, table, DEEPEST, now, rows)?;
+                        self.own_read(extent, table, deepest, now, rows)?;
                     }
                 }
                 Ok(())
@@ -301,16 +310,15 @@ impl Jfs {
                     self.own(entry.extent, inode, structure, rows);
                 }
             }
-            Node::Internal(pages) if deepest > 0 => {
+            Node::Internal(pages) => {
                 let owner = Owner {
                     inode,
                     structure: Structure::ExtentMap,
                 };
                 for page in pages {
-                    self.own_read(page, owner, deepest - 1, now, rows)?;
+                    self.own_read(page, owner, deepest, now, rows)?;
                 }
             }
-            Node::Internal(_) => {}
         }
         Ok(())
     }
@@ -332,12 +340,11 @@ impl Jfs {
                     .map(|(name, inode)| (name.as_bytes(), *inode));
                 self.files.name(owner.inode, &entries.collect::<Vec<_>>());
             }
-            Node::Internal(pages) if deepest > 0 => {
+            Node::Internal(pages) => {
                 for page in pages {
-                    self.own_read(page, owner, deepest - 1, now, rows)?;
+                    self.own_read(page, owner, deepest, now, rows)?;
                 }
             }
-            Node::Internal(_) => {}
         }
         Ok(())
     }
@@ -346,6 +353,7 @@ impl Jfs {
     fn inodes(
         &mut self,
         page: &[u8],
+        deepest: u32,
         now: &mut Now<'_, '_>,
         rows: &mut Rows,
     ) -> Result<(Causes, u64)> {
@@ -355,7 +363,7 @@ impl Jfs {
             let inode = u64::from(le32(slot, 8));
             match u64::from(le32(slot, 4)) {
                 1 => {
-                    self.own_file(inode, slot, rows, now)?;
+                    self.own_file(inode, slot, deepest, now, rows)?;
                     continue;
                 }
                 INODE_MAP_FILE => {}
@@ -376,7 +384,7 @@ impl Jfs {
             };
             causes = causes.and(why);
             changed.push(inode);
-            self.inode(inode, slot, now, rows)?;
+            self.inode(inode, slot, deepest, now, rows)?;
         }
         let causes = match causes.is_empty() {
             true => Causes::one(Cause::Unchanged),
@@ -393,8 +401,9 @@ impl Jfs {
         &mut self,
         inode: u64,
         slot: &[u8],
-        rows: &mut Rows,
+        deepest: u32,
         now: &mut Now<'_, '_>,
+        rows: &mut Rows,
     ) -> Result<()> {
         let structure = match inode {
             1 | INODE_MAP_FILE => Structure::InodeBitmap,
@@ -415,7 +424,7 @@ impl Jfs {
                 self.map_control = first.saturating_mul(PAGE);
             }
             for block in first..first.saturating_add(count.min(1 << 16)) {
-                self.own_read((block, 1), owner, DEEPEST, now, rows)?;
+                self.own_read((block, 1), owner, deepest, now, rows)?;
             }
         }
         Ok(())
@@ -426,6 +435,7 @@ impl Jfs {
         &mut self,
         inode: u64,
         slot: &[u8],
+        deepest: u32,
         now: &mut Now<'_, '_>,
         rows: &mut Rows,
     ) -> Result<()> {
@@ -444,18 +454,18 @@ impl Jfs {
             if kind == Structure::Symlink && le64(slot, 24) < 256 {
                 return Ok(());
             }
-            return self.extents(part(slot, TREE, INODE), inode, DEEPEST, now, rows);
+            return self.extents(part(slot, TREE, INODE), inode, deepest, now, rows);
         }
         // A table of more names than fit here has a tree of extents in its place (`jfs_dirtable_inline`; its numbers begin at 2).
         if le32(slot, 120) > 14 {
             let table = part(slot, DIRECTORY_TABLE, TREE);
-            self.extents(table, inode, DEEPEST, now, rows)?;
+            self.extents(table, inode, deepest, now, rows)?;
         }
         let owner = Owner {
             inode,
             structure: Structure::Directory,
         };
-        self.names(part(slot, TREE, INODE), true, owner, DEEPEST, now, rows)
+        self.names(part(slot, TREE, INODE), true, owner, deepest, now, rows)
     }
 }
 

@@ -1,0 +1,290 @@
+//! reiserfs (fs/reiserfs/reiserfs.h): one tree, whose leaves hold everything but the blocks of data that they point to, and a journal of whole blocks.
+
+mod journal;
+mod leaf;
+
+use crate::bytes::{le16, le32};
+use crate::classify::files::{Files, Owner, Part};
+use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Rows, Structure, Write};
+use fscost_recording::{Image, Instant, Recording, Result};
+use journal::Journal;
+
+const SUPERBLOCK: u64 = 65536;
+const ROOT: u64 = 2;
+const LEAF: u16 = 1;
+/// `MAX_HEIGHT`
+const DEEPEST: u16 = 7;
+
+/// Sizes and places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Geometry {
+    block_bytes: u64,
+    blocks: u64,
+    journal_at: u64,
+    journal_blocks: u64,
+    /// A number that the journal's device begins with, too; 0 where it is no other.
+    journal_magic: u32,
+}
+
+impl Geometry {
+    fn parse(sb: &[u8], disk_bytes: u64) -> Option<Geometry> {
+        let magic = sb.get(52..62)?;
+        if !magic.starts_with(b"ReIsEr2Fs") && !magic.starts_with(b"ReIsEr3Fs") {
+            return None;
+        }
+        let block_bytes = u64::from(le16(sb, 44));
+        let blocks = u64::from(le32(sb, 0));
+        let is_one =
+            matches!(block_bytes, 1024 | 2048 | 4096 | 8192) && blocks * block_bytes <= disk_bytes;
+        let is_elsewhere = le32(sb, 16) != 0;
+        is_one.then(|| Geometry {
+            block_bytes,
+            blocks,
+            journal_at: u64::from(le32(sb, 12)),
+            // And the block with its header.
+            journal_blocks: u64::from(le32(sb, 20)) + 1,
+            journal_magic: if is_elsewhere { le32(sb, 28) } else { 0 },
+        })
+    }
+
+    /// What is in a place that never changes.
+    fn area(&self, block: u64) -> Option<Structure> {
+        let superblock = SUPERBLOCK / self.block_bytes;
+        let per_bitmap = self.block_bytes * 8;
+        match block {
+            _ if block < superblock => Some(Structure::Unused),
+            _ if block == superblock => Some(Structure::Superblock),
+            // One behind the superblock, the others at the begin of what they map.
+            _ if block == superblock + 1 || block.is_multiple_of(per_bitmap) => {
+                Some(Structure::BlockBitmap)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The family that follows `disk`, if it holds one. `image` is the disk as mkfs left it.
+pub fn detect(
+    recording: &Recording,
+    disk: u16,
+    image: &mut Image<'_>,
+) -> Result<Option<Box<dyn Family>>> {
+    let mut superblock = [0; 204];
+    if image.size_bytes() < SUPERBLOCK + superblock.len() as u64 {
+        return Ok(None);
+    }
+    image.read_at(SUPERBLOCK, &mut superblock)?;
+    let Some(geometry) = Geometry::parse(&superblock, image.size_bytes()) else {
+        return Ok(None);
+    };
+    let journal_disk = match geometry.journal_magic {
+        0 => Some(disk),
+        magic => journal_disk(recording, disk, &geometry, magic)?,
+    };
+    Ok(Some(Box::new(Reiserfs {
+        disk,
+        journal_disk,
+        journal: Journal::new(
+            geometry.block_bytes,
+            geometry.journal_at,
+            geometry.journal_blocks,
+        ),
+        files: Files::new(ROOT, Structure::Unknown),
+        kinds: leaf::Kinds::default(),
+        formatting: true,
+        geometry,
+    })))
+}
+
+/// The other disk whose journal's header has the same number (`struct reiserfs_journal_header`, with its parameters behind it).
+fn journal_disk(
+    recording: &Recording,
+    disk: u16,
+    geometry: &Geometry,
+    magic: u32,
+) -> Result<Option<u16>> {
+    for other in (0..recording.header().disks.len() as u16).filter(|&other| other != disk) {
+        let mut image = match recording.image_at(other, &Instant::Mark("mount".into())) {
+            Ok(image) => image,
+            Err(_) => recording.image_at(other, &Instant::End)?,
+        };
+        let header = (geometry.journal_at + geometry.journal_blocks - 1) * geometry.block_bytes;
+        let mut bytes = [0; 64];
+        if header + 64 <= image.size_bytes() {
+            image.read_at(header, &mut bytes)?;
+        }
+        if bytes.chunks(4).any(|word| le32(word, 0) == magic) {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+struct Reiserfs {
+    disk: u16,
+    journal_disk: Option<u16>,
+    geometry: Geometry,
+    journal: Journal,
+    files: Files,
+    kinds: leaf::Kinds,
+    formatting: bool,
+}
+
+impl Family for Reiserfs {
+    fn name(&self) -> &'static str {
+        "reiserfs"
+    }
+
+    fn owns(&self, disk: u16) -> bool {
+        disk == self.disk || Some(disk) == self.journal_disk
+    }
+
+    fn write(&mut self, write: &Write<'_>, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        if self.formatting && !write.formatting {
+            self.files.end_formatting(rows);
+        }
+        self.formatting = write.formatting;
+        let bytes = self.geometry.block_bytes;
+        let mut done = 0;
+        while done < write.length {
+            let offset = write.offset + done;
+            let block = offset / bytes;
+            let rest = write.length - done;
+            let in_journal = Some(write.disk) == self.journal_disk && self.journal.has(block);
+            let is_fixed =
+                write.disk != self.disk || in_journal || self.geometry.area(block).is_some();
+            // A write-zeroes may be as long as the disk, and has nothing to read.
+            let length = match write.content.is_empty() && !is_fixed {
+                true => rest,
+                false => (bytes - offset % bytes).min(rest),
+            };
+            let piece = write.part(done, length);
+            done += length;
+            if in_journal {
+                self.journal(&piece, block, rows);
+            } else if write.disk != self.disk {
+                self.files.add(
+                    &piece,
+                    Part::new(Structure::Unused, Cause::Accounting),
+                    rows,
+                );
+            } else if let Some(structure) = self.geometry.area(block) {
+                let cause = match structure {
+                    Structure::BlockBitmap => Cause::Allocation,
+                    _ => Cause::Accounting,
+                };
+                self.files.add(&piece, Part::new(structure, cause), rows);
+            } else {
+                self.home(&piece, rows);
+            }
+        }
+        self.files.tick(write.time_ns, rows);
+        Ok(())
+    }
+
+    fn discard(&mut self, _disk: u16, _offset: u64, _length: u64, _rows: &mut Rows) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self, _disk: u16, _event: u64, rows: &mut Rows) -> Result<()> {
+        self.files.settle(rows);
+        Ok(())
+    }
+
+    fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        self.files.settle(rows);
+        Ok(())
+    }
+}
+
+impl Reiserfs {
+    /// A block of the journal. What it copies is newer than what is at home.
+    fn journal(&mut self, write: &Write<'_>, block: u64, rows: &mut Rows) {
+        let (structure, transaction, home) = self.journal.block(block, write.content);
+        let mut part = Part {
+            transaction,
+            ..Part::new(structure, Cause::Log)
+        };
+        let Some(home) = home else {
+            self.files.add(write, part, rows);
+            return;
+        };
+        let (what, causes) = match self.geometry.area(home) {
+            Some(Structure::BlockBitmap) => {
+                (Structure::BlockBitmap, Causes::one(Cause::Allocation))
+            }
+            Some(other) => (other, Causes::one(Cause::Accounting)),
+            None => {
+                let causes = self.node(home, write.content, rows);
+                (
+                    Structure::FsTree,
+                    causes.unwrap_or(Causes::one(Cause::Accounting)),
+                )
+            }
+        };
+        part.causes = causes.with(Cause::Log);
+        let number = self.files.add(write, part, rows);
+        if let Some(row) = rows.get_mut(number) {
+            row.home = Some(what);
+            row.home_offset = Some(home * self.geometry.block_bytes);
+        }
+    }
+
+    /// A block that is nothing of fixed place: a node of the tree, or data.
+    fn home(&mut self, write: &Write<'_>, rows: &mut Rows) {
+        let block = write.offset / self.geometry.block_bytes;
+        let (owner, _) = self.files.owner(write.offset, 1);
+        let is_tree = |owner: Owner| owner.structure == Structure::FsTree;
+        // Data may look like a node: what an inode has is none.
+        let may_be_node = owner.is_none_or(is_tree) && !write.content.is_empty();
+        self.files.confirm(write.offset, write.length, rows);
+        match may_be_node
+            .then(|| self.node(block, write.content, rows))
+            .flatten()
+        {
+            Some(causes) => {
+                let part = Part {
+                    causes,
+                    ..Part::new(Structure::FsTree, Cause::Unknown)
+                };
+                self.files.add_waiting(write, part, rows);
+            }
+            None => self.files.add_owned(write, rows),
+        }
+    }
+
+    /// A node of the tree: whose blocks and names a leaf has. None where it cannot be one.
+    fn node(&mut self, block: u64, content: &[u8], rows: &mut Rows) -> Option<Causes> {
+        let level = le16(content, 0);
+        if !(LEAF..=DEEPEST).contains(&level) || !leaf::is_node(content) {
+            return None;
+        }
+        let bytes = self.geometry.block_bytes;
+        let tree = Owner {
+            inode: NO_INODE,
+            structure: Structure::FsTree,
+        };
+        if block < self.geometry.blocks {
+            self.files.own(block * bytes, bytes, tree, rows);
+        }
+        if level != LEAF {
+            return Some(Causes::one(Cause::Accounting));
+        }
+        for item in leaf::items(content) {
+            self.kinds.learn(&item);
+            let inode = item.inode();
+            for (name, child) in item.names() {
+                self.files.name(inode, &[(name, child)]);
+            }
+            let structure = self.kinds.of(inode);
+            for (first, count) in item.blocks() {
+                let to = first.saturating_add(count).min(self.geometry.blocks);
+                let from = first.min(to);
+                let owner = Owner { inode, structure };
+                self.files
+                    .own(from * bytes, (to - from) * bytes, owner, rows);
+            }
+        }
+        Some(self.kinds.causes(block, content))
+    }
+}
