@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from fscost.host import install_command, tool
+from fscost.lab.vm.qemu import PROGRAM as QEMU
+
 SEED = int(os.environ.get("FSCOST_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
 """One seed for a whole test run. Set FSCOST_TEST_SEED to the one that a failing run printed, and it happens again."""
 
@@ -30,19 +33,29 @@ def why_no_root_tests() -> str | None:
     return None
 
 
+def why_no_guest_tests() -> str | None:
+    """None when virtual machines can run here."""
+    return None if tool(QEMU) is not None else f"{QEMU} is missing: `{install_command([QEMU])}`"
+
+
+WHY_NOT = {"root": why_no_root_tests, "guest": why_no_guest_tests}
+"""By marker."""
+
+
 def pytest_report_header() -> list[str]:
-    reason = why_no_root_tests()
+    reasons = {marker: why_not() for marker, why_not in WHY_NOT.items()}
     return [
         f"FSCOST_TEST_SEED={SEED}",
-        "root tests: run" if reason is None else f"root tests: SKIPPED, because {reason}",
+        *(f"{marker} tests: {'run' if reason is None else f'SKIPPED, because {reason}'}" for marker, reason in reasons.items()),
     ]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    reason = why_no_root_tests()
-    for item in items:
-        if reason is not None and item.get_closest_marker("root"):
-            item.add_marker(pytest.mark.skip(reason=reason))
+    for marker, why_not in WHY_NOT.items():
+        reason = why_not()
+        for item in items:
+            if reason is not None and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ import pytest
 
 from fscost import profile
 from fscost.errors import HostError
-from fscost.lab.base import CellResult, LabOptions
+from fscost.lab.base import CellResult, Lab, LabOptions
 from fscost.lab.cell.binaries import find_binaries
 from fscost.lab.native import NativeLab, RealDevice
+from fscost.lab.vm import VmLab
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 
@@ -23,6 +24,8 @@ class Bench:
 
     out: Path
     device: RealDevice | None = None
+    lab: Lab | None = None
+    """Instead of the native one."""
     begun: list[str] = field(default_factory=list)
     """The intervals of the last cell, as they began."""
 
@@ -38,7 +41,8 @@ class Bench:
 
     def run(self, cell: Cell, **changes: object) -> CellResult:
         self.begun = []
-        return NativeLab(find_binaries(), self.device).run(cell, self.options(**changes), self.begun.append)
+        lab = self.lab or NativeLab(find_binaries(), self.device)
+        return lab.run(cell, self.options(**changes), self.begun.append)
 
     def done(self, cell: Cell, **changes: object) -> CellResult:
         """Run it, and it must succeed: no root test passes by skipping."""
@@ -57,6 +61,18 @@ def bench(tmp_path: Path) -> Bench:
     except HostError as error:
         pytest.fail(f"build first: {error}")
     return Bench(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def vm_lab() -> VmLab:
+    """With the user's own cache: its snapshot is made once, and its kernel fetched once for all runs."""
+    return VmLab(say=print)
+
+
+@pytest.fixture
+def guests(bench: Bench, vm_lab: VmLab) -> Bench:
+    bench.lab = vm_lab
+    return bench
 
 
 @pytest.fixture

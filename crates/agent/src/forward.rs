@@ -54,7 +54,7 @@ fn run(arguments: &[String]) -> Result<()> {
             .read_until(b'\n', &mut line)
             .context(Kind::DiskServer, || "read from the host")?;
         if length == 0 {
-            return Err(CellError::new(Kind::DiskServer, "the host has hung up"));
+            return Err(hung_up());
         }
         line.pop();
         send(&control, &line, SendFlags::NOSIGNAL)
@@ -62,9 +62,16 @@ fn run(arguments: &[String]) -> Result<()> {
         if line.starts_with(br#"{"finished""#) {
             return Ok(());
         }
-        let mut fds = [PollFd::new(&control, PollFlags::IN)];
+        // The host hangs up when its server has died, and the agent may have nothing to say for long.
+        let mut fds = [
+            PollFd::new(&control, PollFlags::IN),
+            PollFd::new(&to_host, PollFlags::empty()),
+        ];
         rustix::io::retry_on_intr(|| poll(&mut fds, None))
             .context(Kind::Internal, || "wait for the agent")?;
+        if fds[1].revents().contains(PollFlags::HUP) {
+            return Err(hung_up());
+        }
         let (_, length) = recv(&control, &mut message[..], RecvFlags::empty())
             .context(Kind::Internal, || "hear the agent")?;
         if length == 0 {
@@ -75,4 +82,8 @@ fn run(arguments: &[String]) -> Result<()> {
             .write_all(&message[..=length])
             .context(Kind::DiskServer, || "write to the host")?;
     }
+}
+
+fn hung_up() -> CellError {
+    CellError::new(Kind::DiskServer, "the host has hung up")
 }

@@ -237,15 +237,25 @@ fn mount_share(tag: &str, target: impl AsRef<Path>) -> Result<()> {
     // cache=loose: the host's files do not change while a cell runs, and without it every look-up asks the host.
     let options = c"trans=virtio,version=9p2000.L,cache=loose,msize=1048576";
     let target = target.as_ref();
-    wait_for(&format!("share {tag}"), || {
-        mount(
-            tag,
-            target,
-            "9p",
-            MountFlags::RDONLY | MountFlags::NOSUID,
-            Some(options),
-        )
-        .ok()
+    // To mount before it is plugged in is a complaint on the console, which has the words that somebody may need.
+    wait_for(&format!("share {tag}"), || is_plugged(tag).then_some(()))?;
+    mount(
+        tag,
+        target,
+        "9p",
+        MountFlags::RDONLY | MountFlags::NOSUID,
+        Some(options),
+    )
+    .context(Kind::Attach, || format!("mount share {tag}"))
+}
+
+/// Whether the 9p driver has a channel of this tag.
+fn is_plugged(tag: &str) -> bool {
+    fs::read_dir("/sys/bus/virtio/drivers/9pnet_virtio").is_ok_and(|devices| {
+        devices.flatten().any(|device| {
+            fs::read_to_string(device.path().join("mount_tag"))
+                .is_ok_and(|found| found.trim_end_matches(['\0', '\n']) == tag)
+        })
     })
 }
 

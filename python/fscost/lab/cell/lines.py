@@ -37,7 +37,8 @@ class Lines:
                 if searched > MAX_LINE_BYTES:
                     raise ProtocolError(f"a line longer than {MAX_LINE_BYTES} bytes")
                 left_s = deadline - time.monotonic()
-                if not selector.select(max(0.0, min(silence_s, left_s))):
+                # The time is up also for one that never stops talking.
+                if left_s <= 0 or not selector.select(min(silence_s, left_s)):
                     silent = f"it was silent for {silence_s:.0f} s"
                     raise ProtocolError(silent if silence_s < left_s else "it did not end in the time that its steps may take")
                 chunk = _read(self._descriptor)

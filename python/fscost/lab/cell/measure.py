@@ -30,6 +30,7 @@ def measure(
     *,
     disk_model: str,
     is_emulated: bool = False,
+    in_guest: bool = False,
 ) -> CellResult:
     """Run the plan `built` of `cell` by `agent`; what it wrote is recorded if a disk server is in the plan."""
     paths = plan.Paths(options.cell_dir)
@@ -38,7 +39,7 @@ def measure(
     is_recorded = built["disk_server"] is not None
     try:
         story = Story(plan.interval_names(cell), [disk["name"] for disk in built["disks"]], on_step)
-        result = _run(cell, story, built, paths, agent)
+        result = _run(cell, story, built, paths, agent, in_guest)
         if result.status == "done" and is_recorded:
             result = _proven(result, paths, story)
         if result.status == "done":
@@ -66,7 +67,7 @@ def measure(
     return result
 
 
-def _run(cell: Cell, story: Story, built: dict[str, Any], paths: plan.Paths, agent: Agent) -> CellResult:
+def _run(cell: Cell, story: Story, built: dict[str, Any], paths: plan.Paths, agent: Agent, in_guest: bool) -> CellResult:
     try:
         story.begin()
         ended = agent(built, story.hear)
@@ -75,8 +76,8 @@ def _run(cell: Cell, story: Story, built: dict[str, Any], paths: plan.Paths, age
         if not isinstance(story.ending, Failed):
             story.check_complete()
     except ProtocolError as error:
-        because = f"the agent of {cell.id} failed: {error}{_last_words(paths.agent_errors)}"
-        return CellResult(cell, "failed", because, facts=story.facts(), kind="internal")
+        because = f"the {'guest' if in_guest else 'agent'} of {cell.id} failed: {error}{_last_words(paths.agent_errors)}"
+        return CellResult(cell, "failed", because, facts=story.facts(), kind="guest" if in_guest else "internal")
     facts = story.facts()
     if isinstance(story.ending, Failed):
         facts["failure"] = {

@@ -154,7 +154,8 @@ class VmLab:
         def agent(built: dict[str, Any], hear: Callable[[Event], None]) -> str:
             return self._in_guest(probed, options, built, taken, hear, how)
 
-        result = measure(probed, options, built, agent, on_step, disk_model=DISK_MODEL, is_emulated=taken.accelerator.is_emulated)
+        is_emulated = taken.accelerator.is_emulated
+        result = measure(probed, options, built, agent, on_step, disk_model=DISK_MODEL, is_emulated=is_emulated, in_guest=True)
         # What runs in a guest in place of the disk server only passes messages on.
         result.samples = [each for each in result.samples if each.metric != "cpu_disk_server_s"]
         result.facts["guest"] = how | {"kernel": taken.kernel_version}

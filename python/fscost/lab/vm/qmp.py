@@ -9,6 +9,8 @@ from typing import Any, Self
 
 from fscost.errors import HostError
 
+_MAX_LINE_BYTES = 1 << 20
+
 
 class Monitor:
     """A connection to a QEMU that was told `-qmp unix:PATH` or given the other end of a socket pair."""
@@ -56,7 +58,7 @@ class Monitor:
 
     def _receive(self) -> dict[str, Any]:
         try:
-            line = self._lines.readline()
+            line = self._lines.readline(_MAX_LINE_BYTES)
             answer = json.loads(line) if line else None
         except (OSError, ValueError) as error:
             raise HostError(f"QEMU's monitor: {error}") from None

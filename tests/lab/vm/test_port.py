@@ -1,0 +1,121 @@
+"""What a guest may do to its events port: each is one clear error, in bounded time and memory."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from fscost.errors import HostError
+from fscost.lab.cell import lines
+from fscost.lab.cell.events import Alive, Bye, Hello, Output, ProtocolError
+from fscost.lab.vm import port
+from fscost.lab.vm.port import Port
+
+HELLO = b'{"event": "hello", "agent": "1", "kernel": "6.12"}\n'
+ALIVE = b'{"event": "alive"}\n'
+
+
+class Machine:
+    """As much of a QEMU as a port needs; `guest` is the other end."""
+
+    def __init__(self) -> None:
+        self.events, self.guest = socket.socketpair()
+
+    def last_words(self) -> str:
+        return "Kernel panic - not syncing"
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    made = Machine()
+    yield made
+    made.events.close()
+    made.guest.close()
+
+
+def heard(machine: Machine, limit_s: float = 5) -> list[Any]:
+    return list(Port(machine).events(limit_s))  # type: ignore[arg-type]
+
+
+def test_a_guest_that_keeps_to_the_protocol(machine: Machine) -> None:
+    machine.guest.sendall(HELLO + ALIVE + b'{"event": "output", "text": "x"}\n{"event": "bye"}\n')
+    machine.guest.shutdown(socket.SHUT_WR)
+    told = Port(machine)  # type: ignore[arg-type]
+    assert told.hello(5) == Hello("1", "6.12")
+    told.order({"disks": ["main"]})
+    assert json.loads(machine.guest.recv(1000)) == {"disks": ["main"]}
+    assert list(told.events(5)) == [Alive(), Output("x"), Bye()]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"\xff\xfe\x00\n",
+        b"{}\n",
+        b"[]\n",
+        b'"hello"\n',
+        b'{"event": "reboot"}\n',
+        b'{"event": "output", "text": 7}\n',
+        b'{"event": "output", "text": "\\ud800"}\n',
+        b"[" * 100_000 + b"\n",
+        b'{"event": "ali',
+    ],
+)
+def test_nonsense_is_told_with_the_kernels_words(machine: Machine, said: bytes) -> None:
+    machine.guest.sendall(ALIVE + said)
+    machine.guest.shutdown(socket.SHUT_WR)
+    with pytest.raises(ProtocolError, match="its kernel said last: Kernel panic"):
+        heard(machine)
+
+
+def test_a_line_without_an_end(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1 << 20)
+    with flood(machine, lambda: b"x" * 65536), pytest.raises(ProtocolError, match="longer than"):
+        heard(machine)
+
+
+def test_one_that_never_ends_to_talk(machine: Machine) -> None:
+    with flood(machine, lambda: ALIVE * 1000), pytest.raises(ProtocolError, match="did not end in the time"):
+        heard(machine, limit_s=0.5)
+
+
+def test_silence(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(port, "SILENCE_S", 0.2)
+    with pytest.raises(ProtocolError, match="silent"):
+        heard(machine)
+
+
+@pytest.mark.parametrize("said", [b"", b"nonsense\n", ALIVE])
+def test_a_guest_that_does_not_come(machine: Machine, said: bytes) -> None:
+    machine.guest.sendall(said)
+    machine.guest.shutdown(socket.SHUT_WR)
+    with pytest.raises(HostError, match="did not start"):
+        Port(machine).hello(5)  # type: ignore[arg-type]
+
+
+class flood:  # noqa: N801  # reads as a statement
+    """Says the same again and again, as fast as it is read."""
+
+    def __init__(self, machine: Machine, what: Callable[[], bytes]) -> None:
+        self._guest = machine.guest
+        self._thread = threading.Thread(target=self._talk, args=(what(),))
+        self._is_over = False
+
+    def _talk(self, words: bytes) -> None:
+        self._guest.settimeout(0.1)
+        while not self._is_over:
+            try:
+                self._guest.send(words)
+            except OSError:
+                time.sleep(0.01)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        self._thread.join()

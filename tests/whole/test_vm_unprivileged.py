@@ -1,0 +1,103 @@
+"""A whole comparison as an ordinary user: no root, no capability, nothing but QEMU and what anybody may read."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fscost.lab.vm import cache, kernels
+
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
+
+NOBODY = 65534
+
+
+@dataclass(frozen=True)
+class Somebody:
+    """An ordinary user with a home, where all that is theirs lies."""
+
+    home: Path
+    uid: int
+
+    def command(self, *words: str) -> list[str]:
+        if os.geteuid() != 0:
+            return list(words)
+        ids = (f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all")
+        return ["setpriv", *ids, *words]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        cache_home = str(self.home / "cache")
+        return {"HOME": str(self.home), "XDG_CACHE_HOME": cache_home, "TMPDIR": str(self.home), "PATH": "/usr/bin:/bin", "COLUMNS": "200"}
+
+
+@pytest.fixture
+def somebody() -> Iterator[Somebody]:
+    """With the kernel that we fetched before, so that it is not downloaded again."""
+    kernels.fetch()
+    uid = NOBODY if os.geteuid() == 0 else os.geteuid()
+    # Not tmp_path, which lies in a folder that only its owner may enter.
+    home = Path(tempfile.mkdtemp(prefix="somebody-"))
+    try:
+        home.chmod(0o755)
+        target = home / "cache" / "fscost" / "kernels" / kernels.DEFAULT
+        shutil.copytree(cache.root() / "kernels" / kernels.DEFAULT, target)
+        if os.geteuid() == 0:
+            subprocess.run(["chown", "-R", f"{uid}:{uid}", home], check=True)
+        found = Somebody(home, uid)
+        probe = subprocess.run(
+            found.command(sys.executable, "-c", "import fscost._native"), env=found.environment, capture_output=True, check=False
+        )
+        if probe.returncode != 0:
+            pytest.skip(f"user {uid} may not enter this checkout: {probe.stderr.decode().strip().splitlines()[-1]}")
+        yield found
+    finally:
+        shutil.rmtree(home)
+
+
+def privileges(tag: str) -> dict[str, set[tuple[str, ...]]]:
+    """User and effective capabilities of every process that has `tag` in its environment, by program."""
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if tag.encode() in (folder / "environ").read_bytes():
+                status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+                program = (folder / "exe").readlink().name
+                found.setdefault(program, set()).add((status["Uid"].split()[1], status["CapEff"].strip()))
+    return found
+
+
+def test_a_comparison_by_an_ordinary_user(somebody: Somebody) -> None:
+    out = somebody.home / "run"
+    tag = f"FSCOST_SOMEBODY={somebody.home.name}"
+    fscost = str(Path(sys.executable).parent / "fscost")
+    words = [fscost, "compare", "--on", "ext4", "--on", "xfs", "--min-repetitions", "1", "--max-repetitions", "1"]
+    words += ["--out", str(out), "--", "sh", "-c", "id -u > who; head -c 3000000 /dev/urandom > file"]
+    name, _, value = tag.partition("=")
+    seen: dict[str, set[tuple[str, ...]]] = {}
+    with (somebody.home / "said").open("w+") as said:
+        process = subprocess.Popen(somebody.command(*words), env=somebody.environment | {name: value}, cwd="/", stdout=said, stderr=said)
+        while process.poll() is None:
+            for program, held in privileges(tag).items():
+                seen.setdefault(program, set()).update(held)
+            time.sleep(0.2)
+        said.seek(0)
+        text = said.read()
+    assert process.returncode == 0, text
+    # Asked for no lab, it took the one that can, and said why.
+    assert "lab vm, because the native lab cannot run here: " in text, text
+    assert {"qemu-system-x86_64", "fscost-disk"} <= set(seen), seen
+    assert {held for program in seen.values() for held in program} == {(str(somebody.uid), f"{0:016x}")}, seen
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert [cell["status"] for cell in manifest["cells"]] == ["done", "done"]
+    assert manifest["environment"]["guest"]["accelerator"] in ("tcg", "kvm")
+    assert all(path.stat().st_uid == somebody.uid for path in out.rglob("*"))
