@@ -77,3 +77,27 @@ impl Checkpoints {
             .any(|&of| u64::from(of) == segment)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_counts_when_its_last_block_is_there() {
+        let mut checkpoints = Checkpoints {
+            first_block: 512,
+            segment_blocks: 512,
+            pack: None,
+            version: None,
+            node_segments: [u32::MAX; LOGS],
+            data_segments: [u32::MAX; LOGS],
+        };
+        let mut block = [0; 4096];
+        (block[0], block[136], block[36], block[84]) = (7, 3, 5, 6);
+        assert!(!checkpoints.block(1024, &block) && !checkpoints.is_now(7));
+        assert!(!checkpoints.block(1025, &[1; 4096]) && !checkpoints.is_node(5));
+        assert!(checkpoints.block(1026, &block));
+        assert!(checkpoints.is_now(7 | 1 << 40) && !checkpoints.is_now(8));
+        assert!(checkpoints.is_node(5) && checkpoints.is_data(6) && !checkpoints.is_data(5));
+    }
+}

@@ -175,3 +175,33 @@ fn has_numbers(place: u32) -> bool {
             .is_some_and(|below| below % (NUMBERS + 1) == 0),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_nodes_of_addresses_have_addresses_of_data() {
+        for (place, has) in [
+            (1, true),
+            (2, true),
+            (3, false),
+            (4, true),
+            (4 + NUMBERS, false),
+            (5 + NUMBERS, true),
+            (5 + 2 * NUMBERS, false),
+            (6 + 2 * NUMBERS, false),
+            (7 + 2 * NUMBERS, true),
+            (7 + 3 * NUMBERS, false),
+            (XATTR, false),
+        ] {
+            let mut block = [0; BLOCK as usize];
+            block[..4].copy_from_slice(&77u32.to_le_bytes());
+            block[FOOTER] = 9;
+            block[FOOTER + 4] = 8;
+            block[FOOTER + 8..FOOTER + 12].copy_from_slice(&(place << 3).to_le_bytes());
+            let node = Node::parse(&block).unwrap();
+            assert_eq!(node.addresses(true).next() == Some(77), has, "{place}");
+        }
+    }
+}

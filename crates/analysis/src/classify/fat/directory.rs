@@ -193,3 +193,30 @@ pub fn causes(before: &[u8], after: &[u8], kind: Kind) -> Causes {
         (true, false, false) => Causes::one(Cause::Unchanged),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_of_which_the_begin_is_not_in_sight_is_none() {
+        let mut long = [0xff; ENTRY];
+        (long[0], long[1], long[2], long[3], long[4], long[11]) = (0x41, b'x', 0, 0, 0, 0x0f);
+        let mut short = [0; ENTRY];
+        short[..11].copy_from_slice(b"X~1     TXT");
+        short[26] = 9;
+        let names = |entries: &[[u8; ENTRY]], before| {
+            let named = named(&entries.concat(), before * ENTRY, Kind::Fat32);
+            named
+                .into_iter()
+                .map(|n| (n.cluster, n.name))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[long, short], 1), [(9, Some("x".to_owned()))]);
+        assert_eq!(names(&[short], 0), [(9, Some("X~1.TXT".to_owned()))]);
+        // Its long name may be in front of what is in sight.
+        assert!(names(&[short], 1).is_empty());
+        long[0] = 1;
+        assert_eq!(names(&[long, short], 1), [(9, None)]);
+    }
+}
