@@ -50,10 +50,13 @@ def info(recording: Source, json_: Json = False) -> None:
         table = [{"name": i.name, "begin_ns": i.begin_ns, "end_ns": i.end_ns, "disks": dict(i.disks)} for i in intervals]
         print(json.dumps({**facts, "intervals": table}, indent=2))
         return
-    began = datetime.fromtimestamp(facts["begin_unix_ns"] / 1e9, UTC)
+    # An emulated guest's recording, or one from dm-log-writes, keeps no date: its times are not those of the disk's user.
+    began = (
+        f"began {datetime.fromtimestamp(facts['begin_unix_ns'] / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC" if facts["begin_unix_ns"] else "without a date"
+    )
     packed = f"{human_bytes(facts['content_bytes'])} of content stored in {human_bytes(facts['content_stored_bytes'])}"
     print(f"{recording}: {facts['end']}; {facts['events']} events in {facts['frames']} frames, {packed}")
-    print(f"began {began:%Y-%m-%d %H:%M:%S} UTC, lasts {facts['last_ns'] / 1e9:.3f} s")
+    print(f"{began}, lasts {facts['last_ns'] / 1e9:.3f} s")
     if facts["stripped"] != "no":
         print(f"stripped of the contents of files ({facts['stripped']})")
     for disk in facts["disks"]:
