@@ -18,14 +18,19 @@ METRICS = {
     "journal_write_bytes": "bytes",
     "atime_write_bytes": "bytes",
     "metadata_used_bytes": "bytes",
+    "device_fresh_write_bytes": "bytes",
+    "space_used_bytes": "bytes",
+    "cpu_user_s": "s",
+    "cpu_system_s": "s",
     "wall_s": "s",
     "pause_s_p99": "s",
     "pause_s_max": "s",
 }
 
 
-def run_of(found: Study, number: Number, repetitions: int = 3, skip: Mapping[str, str] | None = None) -> RunResults:
+def run_of(found: Study, number: Number, repetitions: int = 3, skip: Mapping[str, str] | None = None, time_unit: str = "s") -> RunResults:
     """A run of the study whose samples are `number`'s; `skip`: short name → because."""
+    units = {metric: time_unit if unit == "s" else unit for metric, unit in METRICS.items()}
     spec = study.plan(found, study.scale_of(found, "small"), Path("fscost-runs/golden"), seed=5)
     skipped = {found.profiles[short].name: because for short, because in (skip or {}).items()}
     shorts = {profile.name: short for short, profile in found.profiles.items()}
@@ -38,7 +43,7 @@ def run_of(found: Study, number: Number, repetitions: int = 3, skip: Mapping[str
             mine = []
             for step in spec.workload.steps:
                 about = (cell.id, cell.profile.name, cell.repetition, cell.seed, cell.order, step.name, step.measured)
-                for metric, unit in METRICS.items():
+                for metric, unit in units.items():
                     value = number(shorts[cell.profile.name], step.name, metric, cell.repetition)
                     if value is not None:
                         mine.append(SampleRow(*about, "", metric, unit, float(value)))
@@ -83,8 +88,10 @@ def published_again(found: Study, spread: float = 0.002) -> Number:
 def reported() -> Callable[..., Report]:
     """The report of a study on such a run."""
 
-    def report(name: str, number: Number | None = None, repetitions: int = 3, skip: Mapping[str, str] | None = None) -> Report:
+    def report(
+        name: str, number: Number | None = None, repetitions: int = 3, skip: Mapping[str, str] | None = None, time_unit: str = "s"
+    ) -> Report:
         found = study.load(name)
-        return study.report(found, run_of(found, number or published_again(found), repetitions, skip))
+        return study.report(found, run_of(found, number or published_again(found), repetitions, skip, time_unit))
 
     return report

@@ -19,11 +19,11 @@ CSV = (FOLDER / "journal-tax" / "published.csv").read_text("utf-8")
 MIB = 1 << 20
 
 
-def test_there_are_two() -> None:
-    assert [found.name for found in study.catalogue()] == ["journal-tax", "snapshot-atime"]
+def test_there_are_three() -> None:
+    assert [found.name for found in study.catalogue()] == ["journal-tax", "nine-filesystems", "snapshot-atime"]
 
 
-@pytest.mark.parametrize("name", ["journal-tax", "snapshot-atime"])
+@pytest.mark.parametrize("name", ["journal-tax", "nine-filesystems", "snapshot-atime"])
 def test_each_says_where_its_figures_are_from_and_has_a_small_and_a_full_scale(name: str) -> None:
     found = study.load(name)
     assert found.url.startswith("https://")
@@ -55,7 +55,7 @@ def test_the_steps_come_in_the_published_order_on_one_file_system(tmp_path: Path
 
 
 def test_no_verdict_is_in_the_data() -> None:
-    for name in ("journal-tax", "snapshot-atime"):
+    for name in ("journal-tax", "nine-filesystems", "snapshot-atime"):
         text = (FOLDER / name / "study.toml").read_text("utf-8").lower()
         for word in ("reproduced", "verdict =", "measured ="):
             assert word not in text
@@ -96,7 +96,7 @@ def test_a_wrong_table_of_published_figures_is_refused(old: str, new: str, messa
 
 
 def test_an_unknown_study_and_scale_name_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="journal-tax, snapshot-atime"):
+    with pytest.raises(InputError, match="journal-tax, nine-filesystems, snapshot-atime"):
         study.load("journal")
     with pytest.raises(InputError, match="small or full"):
         study.scale_of(study.load("journal-tax"), "huge")

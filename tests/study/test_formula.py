@@ -18,6 +18,13 @@ def test_it_is_the_profile_of_the_column() -> None:
     assert Formula.parse("it.make / strict.make", "m", "plain").references == {Reference("plain", "make", "m"), Reference("strict", "make", "m")}
 
 
+def test_the_most_and_the_least() -> None:
+    a, b = Reference("a", "x", "m"), Reference("b", "x", "m")
+    formula = Formula.parse("max(a.x, b.x) / min(a.x, b.x)", "m")
+    assert formula.references == {a, b}
+    assert formula.value({a: 2.0, b: 6.0}, {}) == 3.0
+
+
 def test_a_zero_divisor_is_said_not_hidden() -> None:
     formula = Formula.parse("a.x / a.y", "m")
     with pytest.raises(ZeroDivisionError):
@@ -37,6 +44,8 @@ def test_a_zero_divisor_is_said_not_hidden() -> None:
         "True",
         "a.b if a.b else 1",
         "f(a.b)",
+        "max(a.b)",
+        "max(*a.b, a.c)",
         "-a.b",
         "a.b // 2",
         "a.b; a.c",

@@ -53,7 +53,7 @@ def test_each_form_is_as_it_was_looked_at(report: Report, name: str) -> None:
     assert text == golden.read_text()
 
 
-@pytest.mark.parametrize("study", ["journal-tax", "snapshot-atime"])
+@pytest.mark.parametrize("study", ["journal-tax", "nine-filesystems", "snapshot-atime"])
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_no_line_is_wider_than_the_terminal(reported: Reported, study: str, width: int) -> None:
     text = terminal_text(study_view(reported(study)), width)

@@ -229,3 +229,12 @@ def test_a_corrupted_tarball(tmp_path: Path) -> None:
         gzip.decompress(bytes(whole))
     with pytest.raises(InputError):
         from_source(part, tmp_path / "in")
+
+
+def test_a_tree_has_as_many_directories_as_asked_for(tmp_path: Path) -> None:
+    chosen = workload.resolve("big-and-small", options={"files": "100", "directories": "18"})
+    made = inputs.prepare(chosen, tmp_path)
+    assert made is not None
+    with tarfile.open(made / "tree.tar") as tar:
+        members = tar.getmembers()
+    assert (sum(member.isdir() for member in members), sum(member.isfile() for member in members)) == (18, 100)

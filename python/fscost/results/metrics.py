@@ -28,6 +28,8 @@ class Metric:
     lower_is_better: bool = True
     numerator: str = ""
     denominator: str = ""
+    waits: bool = False
+    """Whether waiting for the disk is in it: by an emulated guest's virtual clock it says nothing of a disk."""
 
     @property
     def additive(self) -> bool:
@@ -44,13 +46,14 @@ def _count(name: str, meaning: str, *, lower_is_better: bool = True) -> Metric:
 
 
 def _seconds(name: str, meaning: str, combine: Combine = Combine.SUM) -> Metric:
-    return Metric(name, "s", combine, meaning)
+    return Metric(name, "s", combine, meaning, waits=not name.startswith("cpu_"))
 
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         _bytes("device_write_bytes", "written to the disk, zeroes included"),
+        _bytes("device_fresh_write_bytes", "the part of device_write_bytes that went to places never written before, mkfs included"),
         _bytes("device_read_bytes", "read from the disk"),
         _bytes("device_discard_bytes", "told to the disk as no longer needed (TRIM)"),
         _count("device_write_requests", "write requests to the disk"),

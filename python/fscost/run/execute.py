@@ -3,13 +3,14 @@
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from fscost import matrix
 from fscost.errors import FscostError, HostError
-from fscost.lab.base import Lab, LabOptions
+from fscost.lab.base import CellResult, Lab, LabOptions
 from fscost.matrix import Cell
 from fscost.results import CellRecord, RunResults, RunStore, Skipped
-from fscost.run import explained
+from fscost.run import explained, fresh
 from fscost.run import folder as run_folder
 from fscost.run.lanes import Ran, run_cells
 from fscost.run.listener import Listener
@@ -65,8 +66,13 @@ def _options(spec: RunSpec, cell: Cell, keep: bool) -> LabOptions:
         probe_interval_ms=spec.probe_interval_ms,
         keep_recording=keep,
         device=spec.device,
-        look=explained.add_to,
+        look=_look,
     )
+
+
+def _look(result: CellResult, recording: Path) -> None:
+    fresh.add_to(result, recording)
+    explained.add_to(result, recording)
 
 
 class _Run:

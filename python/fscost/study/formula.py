@@ -17,7 +17,8 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
-_REMEDY = "a formula has numbers, + - * / ( ), names of constants, PROFILE.PHASE and PROFILE.PHASE.METRIC"
+_FUNCTIONS: Mapping[str, Callable[[list[float]], float]] = {"max": max, "min": min}
+_REMEDY = "a formula has numbers, + - * / ( ), max(…), min(…), names of constants, PROFILE.PHASE and PROFILE.PHASE.METRIC"
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ class Formula:
             return float(node.value)
         if isinstance(node, ast.BinOp):
             return _OPERATORS[type(node.op)](self._value(node.left, numbers, constants), self._value(node.right, numbers, constants))
+        if isinstance(node, ast.Call):
+            return _FUNCTIONS[ast.unparse(node.func)]([self._value(argument, numbers, constants) for argument in node.args])
         name = self._name(node)
         return numbers[name] if isinstance(name, Reference) else constants[name]
 
@@ -75,6 +78,9 @@ class Formula:
         if isinstance(node, ast.BinOp):
             yield from self._names(node.left)
             yield from self._names(node.right)
+        elif isinstance(node, ast.Call):
+            for argument in node.args:
+                yield from self._names(argument)
         elif not isinstance(node, ast.Constant):
             yield self._name(node)
 
@@ -94,6 +100,9 @@ class Formula:
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
             self._check(node.left)
             self._check(node.right)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in _FUNCTIONS and len(node.args) > 1 and not node.keywords:
+            for argument in node.args:
+                self._check(argument)
         elif isinstance(node, ast.Constant):
             if isinstance(node.value, bool) or not isinstance(node.value, (int, float)):
                 raise InputError(f"formula '{self.text}': {node.value!r} is no number", _REMEDY)

@@ -15,7 +15,7 @@ class Outcome(StrEnum):
     HOLDS = "holds"
     FAILS = "fails"
     OPEN = "open"
-    """The interval reaches over a bound, or there is none: one repetition decides nothing."""
+    """The interval reaches over a bound, or there is none (one repetition decides nothing), or what was measured cannot tell."""
 
 
 class Verdict(StrEnum):
@@ -56,8 +56,10 @@ def judge(claim: Claim, numbers: Numbers, published: Published) -> JudgedClaim:
     """The verdict on a claim."""
     judged = []
     for criterion in claim.criteria:
-        measured = numbers.measured(criterion.formula)
-        judged.append(JudgedCriterion(criterion, published_value(criterion.formula, published), measured, outcome(criterion, measured.interval)))
+        formula = criterion.formula
+        measured = Measured(None, criterion.because) if formula is None else numbers.measured(formula)
+        found = Outcome.OPEN if measured.because else outcome(criterion, measured.interval)
+        judged.append(JudgedCriterion(criterion, published_value(formula, published), measured, found))
     return JudgedClaim(claim, verdict([entry.outcome for entry in judged]), tuple(judged))
 
 

@@ -114,17 +114,16 @@ class _Reader:
             Line(line["label"], line["unit"], {short: Formula.parse(line["value"], self._metric, short) for short in columns})
             for line in entry["lines"]
         ]
-        return Table(entry["title"], columns, tuple(entry.get("published", ())), tuple(lines))
+        return Table(entry["title"], columns, tuple(entry.get("published", ())), tuple(lines), entry.get("is_turned", False))
 
     def _claim(self, entry: Mapping[str, Any]) -> Claim:
         criteria = tuple(self._criterion(criterion) for criterion in entry["criteria"])
         return Claim(entry["text"], entry["rule"], criteria, " ".join(entry.get("explanation", "").split()))
 
     def _criterion(self, entry: Mapping[str, Any]) -> Criterion:
-        criterion = Criterion(
-            **{key: value for key, value in entry.items() if key != "value"}, formula=Formula.parse(entry["value"], self._metric)
-        )
-        if criterion.at_least is None and criterion.at_most is None:
+        formula = None if "because" in entry and "value" not in entry else Formula.parse(entry["value"], self._metric)
+        criterion = Criterion(**{key: value for key, value in entry.items() if key != "value"}, formula=formula)
+        if formula is not None and criterion.at_least is None and criterion.at_most is None:
             raise InputError(f"criterion '{criterion.label}' has no bound", "give at_least, at_most or both")
         return criterion
 
@@ -139,4 +138,4 @@ def _formulas(study: Study) -> Iterator[Formula]:
         for line in table.lines:
             yield from line.cells.values()
     for claim in study.claims:
-        yield from (criterion.formula for criterion in claim.criteria)
+        yield from (criterion.formula for criterion in claim.criteria if criterion.formula is not None)

@@ -4,45 +4,55 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fscost import stats
-from fscost.results import RunResults
+from fscost.results import METRICS, RunResults
 from fscost.stats import Interval
 from fscost.study.formula import Formula, Reference
 from fscost.study.model import Published, Study
 
+_VIRTUAL = "virtual_s"
+_OF_NO_DEVICE = "the processor was emulated: its clock counts instructions, and no time of a device is in it"
+
 
 @dataclass(frozen=True)
 class Measured:
-    """`interval` is None when there is no value; `because` says why."""
+    """`interval` is None when there is no value; `because` says why, or why the value tells nothing. `is_virtual`: by the clock of an emulated guest."""
 
     interval: Interval | None
     because: str = ""
+    is_virtual: bool = False
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """The samples of a run by reference and repetition, and the constants of its workload."""
+    """The samples of a run by reference and repetition, and the constants of its workload. `virtual`: those that are times of an emulated guest."""
 
     samples: Mapping[Reference, Mapping[int, float]]
     constants: Mapping[str, float]
+    virtual: frozenset[Reference] = frozenset()
 
     @staticmethod
     def of(study: Study, results: RunResults) -> "Numbers":
         """Of the run of a study."""
         shorts = {profile.name: short for short, profile in study.profiles.items()}
         samples: dict[Reference, dict[int, float]] = {}
+        virtual = set()
         for row in results.samples.to_pylist():
             if not row["disk"] and row["profile"] in shorts:
-                samples.setdefault(Reference(shorts[row["profile"]], row["phase"], row["metric"]), {})[row["repetition"]] = row["value"]
+                reference = Reference(shorts[row["profile"]], row["phase"], row["metric"])
+                samples.setdefault(reference, {})[row["repetition"]] = row["value"]
+                if row["unit"] == _VIRTUAL:
+                    virtual.add(reference)
         options = results.manifest.workload.get("options", [])
         constants = {name: float(value) for name, value in options if isinstance(value, (int, float))}
-        return Numbers(samples, {name: formula.value({}, constants) for name, formula in study.definitions.items()} | constants)
+        constants |= {name: formula.value({}, constants) for name, formula in study.definitions.items()}
+        return Numbers(samples, constants, frozenset(virtual))
 
     def measured(self, formula: Formula) -> Measured:
         """The formula's value in each repetition, and their interval."""
         missing = sorted(f"{ref.profile}.{ref.phase}" for ref in formula.references if ref not in self.samples)
         missing += sorted(name for name in formula.constants if name not in self.constants)
         if missing:
-            return Measured(None, f"not measured: {', '.join(dict.fromkeys(missing))}")
+            return Measured(None, f"there is no measurement of {', '.join(dict.fromkeys(missing))}")
         columns = {ref: self.samples[ref] for ref in formula.references}
         repetitions = sorted(set.intersection(*(set(column) for column in columns.values())))
         if not repetitions:
@@ -53,11 +63,16 @@ class Numbers:
                 values.append(formula.value({ref: column[repetition] for ref, column in columns.items()}, self.constants))
             except ZeroDivisionError:
                 return Measured(None, f"a divisor is zero in repetition {repetition}")
-        return Measured(stats.interval(values))
+        virtual = formula.references & self.virtual
+        return Measured(stats.interval(values), _OF_NO_DEVICE if any(_waits(ref) for ref in virtual) else "", bool(virtual))
 
 
-def published_value(formula: Formula, published: Published) -> float | None:
+def _waits(reference: Reference) -> bool:
+    return reference.metric in METRICS and METRICS[reference.metric].waits
+
+
+def published_value(formula: Formula | None, published: Published) -> float | None:
     """The same formula over the source's own figures; None where the source has not got them."""
-    if not formula.references <= published.values.keys() or not formula.constants <= published.constants.keys():
+    if formula is None or not formula.references <= published.values.keys() or not formula.constants <= published.constants.keys():
         return None
     return formula.value(published.values, published.constants)

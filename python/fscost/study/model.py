@@ -55,23 +55,27 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers side by side. `columns`: short name of a profile → what stands above it; `published`: those whose published figures are shown too."""
+    """Numbers side by side. `columns`: short name of a profile → what stands above it; `published`: those whose published figures are shown too.
+    `is_turned`: profiles are rows and lines columns, for many profiles."""
 
     title: str
     columns: Mapping[str, str]
     published: tuple[str, ...]
     lines: tuple[Line, ...]
+    is_turned: bool = False
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """It holds when the formula's value lies within the bounds, the ends included; None is no bound."""
+    """It holds when the formula's value lies within the bounds, the ends included; None is no bound. One that nothing here could measure has no formula,
+    and says why: it stays open."""
 
     label: str
-    formula: Formula
+    formula: Formula | None
     unit: str = "ratio"
     at_least: float | None = None
     at_most: float | None = None
+    because: str = ""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ _OPTION_FIELDS: dict[str, type] = {
     "grows": bool,
     "minimum": int,
     "choices": list,
+    "disk_mib": int,
+    "write_mib": int,
 }
 _STEP_FIELDS: dict[str, type] = {
     "name": str,
@@ -132,6 +134,8 @@ def _read_option(file: str, name: str, spec: Any) -> Option:
         grows=spec.get("grows", False),
         minimum=spec.get("minimum", 1),
         choices=tuple(spec.get("choices", ())),
+        disk_mib=spec.get("disk_mib", 0),
+        write_mib=spec.get("write_mib", 0),
     )
     try:
         _require(option.read(option.default) == option.default, file, f"{where}.default", "is written in another form")

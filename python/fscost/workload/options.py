@@ -16,7 +16,8 @@ Value = str | int
 
 @dataclass(frozen=True)
 class Option:
-    """One option. `scaled`: its default follows the scale. `grows`: the disk and the bytes that a cell needs follow it."""
+    """One option. `scaled`: its default follows the scale. `grows`: the disk and the bytes that a cell needs follow it; or each unit of it adds `disk_mib`
+    and `write_mib` to these."""
 
     name: str
     kind: str
@@ -26,6 +27,8 @@ class Option:
     grows: bool = False
     minimum: int = 1
     choices: tuple[str, ...] = ()
+    disk_mib: int = 0
+    write_mib: int = 0
 
     def at_scale(self, scale: float) -> Value:
         """The default at this scale."""
@@ -78,3 +81,9 @@ def growth(declared: Mapping[str, Option], values: Mapping[str, Value]) -> float
         if option.grows and isinstance(value, int) and isinstance(option.default, int):
             factor *= value / option.default
     return factor
+
+
+def added_mib(declared: Mapping[str, Option], values: Mapping[str, Value]) -> tuple[int, int]:
+    """What the values add to the disk and to the bytes written, beside what grows."""
+    counts = [(option, value) for name, option in declared.items() if isinstance(value := values[name], int)]
+    return sum(option.disk_mib * value for option, value in counts), sum(option.write_mib * value for option, value in counts)

@@ -9,7 +9,7 @@ from pathlib import Path
 from fscost.errors import InputError
 from fscost.workload.load import Builtin, StepText
 from fscost.workload.model import Recipe, Step, Workload
-from fscost.workload.options import Value, growth, read_options
+from fscost.workload.options import Value, added_mib, growth, read_options
 from fscost.workload.source import check_source, source_bytes
 
 _MIB = 1 << 20
@@ -28,8 +28,9 @@ def from_builtin(builtin: Builtin, scale: float | None, seed: int, source: Path 
     values = read_options(builtin.name, builtin.options, given, scale)
     recipe = _recipe(builtin, values, source)
     factor = growth(builtin.options, values)
-    disk_bytes = _ROOM_BYTES + math.ceil(builtin.disk_mib * _MIB * factor)
-    write_bytes = math.ceil(builtin.write_mib * _MIB * factor)
+    disk_mib, write_mib = added_mib(builtin.options, values)
+    disk_bytes = _ROOM_BYTES + math.ceil((builtin.disk_mib * factor + disk_mib) * _MIB)
+    write_bytes = math.ceil((builtin.write_mib * factor + write_mib) * _MIB)
     if source is not None:
         write_bytes = source_bytes(source)
         disk_bytes = max(disk_bytes, 2 * write_bytes)

@@ -127,7 +127,7 @@ def _claim(judged: JudgedClaim) -> dict[str, Any]:
         "criteria": [
             {
                 "label": entry.criterion.label,
-                "formula": entry.criterion.formula.text,
+                "formula": None if entry.criterion.formula is None else entry.criterion.formula.text,
                 "unit": entry.criterion.unit,
                 "at_least": entry.criterion.at_least,
                 "at_most": entry.criterion.at_most,
@@ -143,7 +143,8 @@ def _pair(published: float | None, measured: Measured) -> dict[str, Any]:
     found = measured.interval
     if found is None:
         return {"published": published, "n": 0, "median": None, "low": None, "high": None, "because": measured.because}
-    return {"published": published, **asdict(found)}
+    doubt = {"because": measured.because} if measured.because else {}
+    return {"published": published, **asdict(found), **({"is_virtual": True} if measured.is_virtual else {}), **doubt}
 
 
 def _print(view: StudyView, console: Console) -> None:

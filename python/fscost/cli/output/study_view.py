@@ -90,10 +90,12 @@ def _measured(change: Change) -> Sequence[str]:
 
 
 def _table(table: Table, lines: Sequence[ReportedLine]) -> Grid:
+    if table.is_turned:
+        return _turned(table, lines)
     header = ["", *(f"published, {table.columns[short]}" for short in table.published), *table.columns.values()]
     rows = [
         [
-            line.line.label,
+            _label(line),
             *(_number(line.published[short], line.line.unit) for short in table.published),
             *(_with_width(line.measured[short], line.line.unit) for short in table.columns),
         ]
@@ -102,11 +104,33 @@ def _table(table: Table, lines: Sequence[ReportedLine]) -> Grid:
     return Grid("", header, rows)
 
 
+def _turned(table: Table, lines: Sequence[ReportedLine]) -> Grid:
+    """A row for each profile, and above it one of what was published."""
+    rows: list[Sequence[str]] = []
+    for short, title in table.columns.items():
+        measured = [_with_width(line.measured[short], line.line.unit) for line in lines]
+        if short in table.published:
+            rows.append((title, "published", *(_number(line.published[short], line.line.unit) for line in lines)))
+            rows.append(("", "measured", *measured))
+        else:
+            rows.append((title, *([""] if table.published else []), *measured))
+    return Grid("", ("", *([""] if table.published else []), *map(_label, lines)), rows)
+
+
+def _label(line: ReportedLine) -> str:
+    is_virtual = any(measured.is_virtual for measured in line.measured.values())
+    return f"{line.line.label} (virtual)" if is_virtual else line.line.label
+
+
 def _claim(judged: JudgedClaim) -> Section:
     claim = judged.claim
     rows = [_criterion(entry) for entry in judged.criteria]
     lines = [f"Rule: {claim.rule}."]
-    lines += [f"{entry.criterion.label}: {plain(entry.measured.because)}" for entry in judged.criteria if entry.measured.because]
+    reasons: dict[str, list[str]] = {}
+    for entry in judged.criteria:
+        if entry.measured.because:
+            reasons.setdefault(entry.measured.because, []).append(entry.criterion.label)
+    lines += [f"{'; '.join(labels)}: cannot be told here, because {plain(because)}." for because, labels in reasons.items()]
     if claim.explanation:
         lines.append(f"Explanation (ours, not measured): {claim.explanation}")
     return Section(f"{claim.text}: {judged.verdict.value.upper()}", Grid("", ("", "holds when", "published", "measured", "n", ""), rows), lines)
@@ -125,6 +149,8 @@ def _criterion(entry: JudgedCriterion) -> Sequence[str]:
 
 
 def _bounds(least: float | None, most: float | None, unit: str) -> str:
+    if least is None and most is None:
+        return NOTHING
     if least is not None and most is not None:
         return f"{_number(least, unit)} to {_number(most, unit)}"
     return f"≤ {_number(most, unit)}" if least is None else f"≥ {_number(least, unit)}"

@@ -7,19 +7,20 @@ from pathlib import Path
 from fscost.workload.recipes.request import Request
 from fscost.workload.recipes.text import text
 
-FILES_PER_DIRECTORY = 6  # published.md, N: 126,229 files in 22,683 directories
+FILES_PER_DIRECTORY = 6  # where the workload does not say how many directories; near published N's 126,229 files in 22,683
 _FAN_OUT = 8
 _MTIME_S = 1_230_768_000  # 2009-01-01: any time in the past, so that a fresh atime is newer
 
 
 def make(folder: Path, request: Request) -> None:
-    """`files` files of `file_bytes` bytes on average (half to one and a half times that)."""
+    """`files` files of `file_bytes` bytes on average (half to one and a half times that), in `directories` directories where that is given."""
     rng = request.rng("tree")
-    mean = request.number("file_bytes")
+    mean, files = request.number("file_bytes"), request.number("files")
+    directories = min(request.number("directories"), files) if "directories" in request.values else None
     made: set[str] = set()
     with tarfile.open(folder / "tree.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
-        for i in range(request.number("files")):
-            directory = _directory(i // FILES_PER_DIRECTORY)
+        for i in range(files):
+            directory = _directory(i // FILES_PER_DIRECTORY if directories is None else i * directories // files)
             for depth in range(1, directory.count("/") + 2):
                 parent = "/".join(directory.split("/")[:depth])
                 if parent not in made:
