@@ -53,6 +53,15 @@ impl Extent {
 impl ExtentMap {
     /// The content of `length` bytes at `offset` is now at `location`. Both are multiples of 512 within the disk.
     pub fn write(&mut self, offset: u64, length: u64, location: Location) {
+        // Mostly what was written is written again: one look-up.
+        let start = u32::try_from(offset / SECTOR_BYTES).ok();
+        let known = start.and_then(|start| self.extents.get_mut(&start));
+        if let Some(extent) = known
+            && u64::from(extent.sectors) * SECTOR_BYTES == length
+        {
+            extent.location = location;
+            return;
+        }
         let Some((start, end)) = self.clear_range(offset, length) else {
             return;
         };

@@ -10,6 +10,7 @@ use super::volume::Volume;
 use crate::classify::{Cause, Causes, Disks, NO_INODE, Row, Rows, Structure};
 use fscost_recording::Result;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// What follows from other changes.
@@ -19,6 +20,17 @@ const FOLLOWS: Causes = Causes::one(Cause::Accounting)
 
 /// What changes no item's size.
 const TIMES: Causes = Causes::one(Cause::Atime).with(Cause::Times);
+
+/// A transaction writes a block once for each of its copies; a recording may write it without end.
+const MAX_ROWS_OF_BLOCK: usize = 64;
+
+/// The oldest rows are given up: their reason stays unknown.
+fn push_bounded(rows: &mut Vec<usize>, row: usize) {
+    if rows.len() >= MAX_ROWS_OF_BLOCK {
+        rows.drain(..MAX_ROWS_OF_BLOCK / 2);
+    }
+    rows.push(row);
+}
 
 /// The reasons that are not consequences of others.
 fn beyond_what_follows(causes: Causes) -> Causes {
@@ -64,6 +76,8 @@ pub struct Step<'a> {
     pub logged: HashMap<u64, u64>,
     /// Snapshots that were made.
     pub snapshots: HashSet<u64>,
+    /// Logical addresses between which all lies that waits for an owner.
+    pub waiting_within: Range<u64>,
     /// What the changes were for.
     primary: Causes,
     /// Rows of blocks that only follow.
@@ -80,6 +94,7 @@ impl<'a> Step<'a> {
             log_roots: HashMap::new(),
             logged: HashMap::new(),
             snapshots: HashSet::new(),
+            waiting_within: 0..u64::MAX,
             primary: Causes::NONE,
             following: Vec::new(),
         }
@@ -110,7 +125,7 @@ impl Follower {
     }
 
     pub fn block_written(&mut self, bytenr: u64, row: usize) {
-        self.written.entry(bytenr).or_default().push(row);
+        push_bounded(self.written.entry(bytenr).or_default(), row);
     }
 
     pub fn superblock_causes(&self) -> Causes {
@@ -191,6 +206,7 @@ impl Follower {
         rows: &mut Rows,
     ) -> Result<()> {
         self.paths.forget();
+        step.waiting_within = self.waiting_within();
         self.find_logged(step, disks)?;
         let mut snapshots = Vec::new();
         for (bytenr, written) in std::mem::take(&mut self.written) {
@@ -320,5 +336,20 @@ impl Follower {
             old_root,
             root_tree,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_block_that_is_written_without_end_the_last_rows_are_kept() {
+        let mut rows = Vec::new();
+        for row in 0..10_000 {
+            push_bounded(&mut rows, row);
+            assert!(rows.len() <= MAX_ROWS_OF_BLOCK && rows.last() == Some(&row));
+        }
+        assert!(rows.len() >= MAX_ROWS_OF_BLOCK / 2 && rows.is_sorted());
     }
 }

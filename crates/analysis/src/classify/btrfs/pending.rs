@@ -1,13 +1,15 @@
 //! Data that was written and whose owner is not known yet: data reaches the disk before the tree that points to it.
 
 use crate::classify::waiting::{MAX_WAITING, Piece, Waiting};
-use crate::classify::{Row, Rows};
+use crate::classify::{Row, Rows, Structure};
 use std::collections::BTreeMap;
 
 /// Written data by disk.
 #[derive(Debug, Default)]
 pub struct Pending {
     disks: BTreeMap<u16, Waiting>,
+    /// Whether what waits may be of chunks that were not known when it was written.
+    pub has_unmapped: bool,
 }
 
 impl Pending {
@@ -16,6 +18,7 @@ impl Pending {
         let most = MAX_WAITING / self.disks.len().max(1);
         let waiting = self.disks.entry(row.disk).or_default();
         waiting.take_old(row.offset, row.length, rows);
+        self.has_unmapped |= row.structure == Structure::Unknown;
         waiting.insert(rows.push(row), row.offset, row.length, most);
     }
 
@@ -23,9 +26,13 @@ impl Pending {
         self.disks.values().all(Waiting::is_empty)
     }
 
+    pub fn len(&self) -> usize {
+        self.disks.values().map(Waiting::len).sum()
+    }
+
     /// Whether anything waits in the range.
-    pub fn touches(&self, disk: u16, offset: u64, length: u64) -> bool {
-        let waiting = self.disks.get(&disk);
+    pub fn touches(&mut self, disk: u16, offset: u64, length: u64) -> bool {
+        let waiting = self.disks.get_mut(&disk);
         waiting.is_some_and(|waiting| waiting.touches(offset, length))
     }
 
@@ -38,14 +45,17 @@ impl Pending {
         rows: &mut Rows,
         complete: impl Fn(&mut Row),
     ) {
-        let Some(waiting) = self.disks.get_mut(&disk) else {
-            return;
-        };
-        for number in waiting.take(offset, length, rows) {
+        for number in self.take(disk, offset, length, rows) {
             if let Some(row) = rows.get_mut(number) {
                 complete(row);
             }
         }
+    }
+
+    /// The numbers of these rows, to complete them later.
+    pub fn take(&mut self, disk: u16, offset: u64, length: u64, rows: &mut Rows) -> Vec<usize> {
+        let waiting = self.disks.get_mut(&disk);
+        waiting.map_or(Vec::new(), |waiting| waiting.take(offset, length, rows))
     }
 
     /// A piece is as if it were written now.
@@ -56,8 +66,8 @@ impl Pending {
     }
 
     /// What is still waiting, with its disk.
-    pub fn waiting(&self) -> Vec<(u16, Piece)> {
-        let disks = self.disks.iter();
+    pub fn waiting(&mut self) -> Vec<(u16, Piece)> {
+        let disks = self.disks.iter_mut();
         let pieces =
             disks.map(|(&disk, waiting)| waiting.pieces().into_iter().map(move |p| (disk, p)));
         pieces.flatten().collect()
@@ -68,13 +78,14 @@ impl Pending {
         self.disks
             .values_mut()
             .for_each(|waiting| waiting.commit(commits));
+        self.has_unmapped &= !self.is_empty();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::{Cause, Causes, NO_INODE, Structure};
+    use crate::classify::{Cause, Causes, NO_INODE};
 
     fn row(offset: u64, length: u64) -> Row {
         Row {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{space::Kind, state::State};
+use crate::classify::waiting::MAX_WAITING;
 use crate::classify::{Cause, Causes, Rows, Structure};
 
 /// A block is mapped by the transaction that runs when its data is written, or by the next where one is just being committed; later ones
@@ -35,6 +36,9 @@ impl Waiting {
 pub struct Pending {
     /// By first block and number of the row.
     rows: BTreeMap<(u64, usize), Waiting>,
+    /// Those that came since it was last asked who waits, in their order: put in their places together, which takes far less time for a million at
+    /// random places.
+    recent: Vec<((u64, usize), Waiting)>,
     longest: u64,
     /// When so many wait, those are dropped that no owner can come for.
     drop_at: usize,
@@ -48,21 +52,35 @@ impl Pending {
     /// Row `row` is of `length` blocks at `start` that have no owner, or perhaps not this one any more.
     pub fn add(&mut self, start: u64, length: u64, row: usize, event: u64, owner: u32) {
         self.longest = self.longest.max(length);
-        if self.rows.len() >= self.drop_at {
-            let (commits, confirmed) = (self.commits, &self.confirmed);
-            self.rows.retain(|_, w| !w.is_settled(commits, confirmed));
+        if self.rows.len() + self.recent.len() >= self.drop_at {
+            self.drop(MAX_WAITING / 2);
             self.drop_at = (2 * self.rows.len()).max(DROP_AT_LEAST);
         }
         let commit = self.commits;
-        self.rows.insert(
-            (start, row),
-            Waiting {
-                length,
-                event,
-                commit,
-                owner,
-            },
-        );
+        let waiting = Waiting {
+            length,
+            event,
+            commit,
+            owner,
+        };
+        self.recent.push(((start, row), waiting));
+    }
+
+    fn place(&mut self) {
+        self.recent.sort_unstable_by_key(|&(key, _)| key);
+        self.rows.extend(self.recent.drain(..));
+    }
+
+    /// What no owner can come for waits no longer; nor, where more than `most` are left, do those that have waited longest.
+    fn drop(&mut self, most: usize) {
+        self.place();
+        let (commits, confirmed) = (self.commits, &self.confirmed);
+        self.rows.retain(|_, w| !w.is_settled(commits, confirmed));
+        if let Some(surplus) = self.rows.len().checked_sub(most + 1) {
+            let mut events: Vec<_> = self.rows.values().map(|w| w.event).collect();
+            let (_, &mut last, _) = events.select_nth_unstable(surplus);
+            self.rows.retain(|_, w| w.event > last);
+        }
     }
 
     /// A transaction has taken effect.
@@ -88,7 +106,8 @@ impl Pending {
         }
     }
 
-    fn overlapping(&self, start: u64, length: u64) -> Vec<(u64, usize)> {
+    fn overlapping(&mut self, start: u64, length: u64) -> Vec<(u64, usize)> {
+        self.place();
         let from = start.saturating_sub(self.longest);
         let end = start.saturating_add(length);
         let near = self.rows.range((from, 0)..(end, 0));
@@ -249,6 +268,32 @@ mod tests {
         own(&mut state, 100, 10, 12);
         pending.resolve(100, 10, &mut state, &mut rows);
         assert_eq!(found(&rows), [(100, 10, 0)]);
+    }
+
+    #[test]
+    fn beyond_the_bound_those_that_have_waited_longest_are_given_up() {
+        let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
+        for event in 0..100 {
+            write(&mut pending, &mut rows, event, 0);
+        }
+        pending.drop(100);
+        assert_eq!(pending.rows.len(), 100);
+        pending.drop(40);
+        own(&mut state, 100, 10, 12);
+        let owned = pending.resolve(100, 10, &mut state, &mut rows);
+        assert!(owned.into_iter().eq(60..100));
+    }
+
+    #[test]
+    fn as_many_wait_as_may() {
+        let mut pending = Pending::default();
+        for number in 0..=MAX_WAITING {
+            pending.add(number as u64, 1, number, number as u64, 0);
+        }
+        assert_eq!(
+            pending.rows.len() + pending.recent.len(),
+            MAX_WAITING / 2 + 1
+        );
     }
 
     #[test]

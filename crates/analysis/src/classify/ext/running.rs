@@ -12,6 +12,7 @@ use super::{
     superblock::Superblock,
 };
 use crate::classify::reused::Open;
+use crate::classify::waiting::MAX_WAITING;
 use crate::classify::{Cause, Causes, Disks, Row, Rows, Structure, Write};
 use fscost_recording::Result;
 
@@ -252,6 +253,9 @@ impl Running {
 
     fn name_later(&mut self, number: usize) {
         if self.journal.is_none() {
+            if self.unnamed.len() >= MAX_WAITING {
+                self.unnamed.drain(..MAX_WAITING / 2);
+            }
             self.unnamed.push(number);
         }
     }
