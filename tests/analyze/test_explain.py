@@ -145,6 +145,13 @@ def test_the_command_prints_a_table(recording: Path) -> None:
     assert "format" not in told.stdout
     assert "format" in fscost(str(recording), "--all").stdout
     assert re.search(r"^\(\d+ more\) ", fscost(str(recording), "--top", "2").stdout, re.MULTILINE)
+    whole = json.loads(fscost(str(recording), "--json").stdout)
+    largest = json.loads(fscost(str(recording), "--json", "--top", "2").stdout)
+    assert whole["rest"] is None
+    assert largest["groups"] == whole["groups"][:2]
+    assert largest["rest"]["groups"] == len(whole["groups"]) - 2
+    assert largest["rest"]["write_bytes"] == whole["write_bytes"] - sum(group["write_bytes"] for group in largest["groups"])
+    assert sum(largest["rest"]["parts"].values()) == largest["rest"]["write_bytes"]
 
 
 def test_a_cut_recording_is_explained_as_far_as_it_goes(recording: Path) -> None:

@@ -35,6 +35,7 @@ class Report:
             "unknown_write_bytes": self.unknown_write_bytes,
             "by": self.by.value,
             "groups": [{"name": group.name, "write_bytes": group.bytes, "parts": group.parts} for group in self.groups],
+            "rest": None if self.rest is None else {"groups": self.rest.count, "write_bytes": self.rest.bytes, "parts": self.rest.parts},
             "findings": list(self.findings),
             "journal": None if self.journal is None else self.journal.json(),
         }

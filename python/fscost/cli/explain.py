@@ -17,6 +17,10 @@ from fscost.cli.output.terminal import given_columns
 from fscost.errors import InputError
 from fscost.results import CellRecord, load
 
+LINES = 20
+JSON_GROUPS = 10_000
+"""A recording may have millions of files, and each group is a kilobyte."""
+
 
 def explain(
     source: Annotated[
@@ -29,13 +33,18 @@ def explain(
     profile: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Of a run: only this profile; may be given again. (default: each)")
     ] = None,
-    top: Annotated[int, typer.Option(metavar="N", min=1, help="So many lines; the rest in one.")] = 20,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help=f"So many groups; the rest in one. (default: {LINES}; with --json {JSON_GROUPS:,})", show_default=False
+        ),
+    ] = None,
     at: Annotated[
         str | None, typer.Option(metavar="INSTANT", help="What the disks did and held at a mark, or so many seconds after the beginning.")
     ] = None,
     around: Annotated[int, typer.Option(metavar="N", min=0, max=1000, help="With --at: so many requests before it, and after it.")] = 6,
     parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table, a row for each written extent; must not exist.")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object, with all groups.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Say what each written byte was: structure, cause, file."""
     if phase and all_:
@@ -53,7 +62,7 @@ def explain(
     objects = []
     for number, each in enumerate(kept):
         whole = analyze.explain(each.recording)
-        report = analyze.report(whole, list(phase or (whole.phases if all_ else whole.measured)), by, None if json_ else top)
+        report = analyze.report(whole, list(phase or (whole.phases if all_ else whole.measured)), by, top or (JSON_GROUPS if json_ else LINES))
         rows = None if parquet is None else whole.write_parquet(parquet)
         if json_:
             objects.append({**each.json(), **report.json()})
