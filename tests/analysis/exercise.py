@@ -124,8 +124,11 @@ class Exercise:
         subprocess.run(command, check=False, stderr=subprocess.DEVNULL)  # ext2 cannot
 
     def xattr(self) -> None:
+        """Some values are of this inode alone; those of others may be shared, with the blocks that they are in."""
+        path = self.rng.choice(self.files)
+        value = self.rng.choice(("x", f"OWNER {os.lstat(path).st_ino} ")) * 3000
         with suppress(OSError):  # too large for this one
-            os.setxattr(self.rng.choice(self.files), f"user.{self.rng.randrange(5)}", b"x" * self.rng.choice((10, 300, 900, 3000)))
+            os.setxattr(path, f"user.{self.rng.randrange(5)}", value[: self.rng.choice((10, 300, 900, 3000))].encode())
 
     def symlink(self) -> None:
         path = self.fresh()

@@ -78,6 +78,11 @@ class LastWriters:
         tag = re.search(rb"TAG (\d+) ", self.image[at // SECTOR : (at + length) // SECTOR].tobytes())
         return int(tag[1]) if tag else None
 
+    def owned(self, at: int, length: int) -> int | None:
+        """The inode whose attribute a block holds."""
+        tag = re.search(rb"OWNER (\d+) ", self.image[at // SECTOR : (at + length) // SECTOR].tobytes())
+        return int(tag[1]) if tag else None
+
     def tags(self) -> Iterator[tuple[Row, int, int, int]]:
         """Sectors that say whose they are: the row, the byte of the disk, the inode, the byte in the file."""
         written = np.nonzero(self.sectors >= 0)[0]
@@ -96,6 +101,7 @@ class Names:
     """
 
     is_atomic: bool
+    has_journal: bool = True
     root: int = 0
     lost: set[int] = field(default_factory=set)
     """What was removed, cut or written again: what was written before may be of no inode on the disk, ever."""
@@ -126,8 +132,8 @@ def check_tags(last: LastWriters, names: Names) -> int:
         if "tree" in row.structure:
             continue  # btrfs keeps short files in its trees
         what = f"byte {at} is of inode {inode}, {sorted(names.paths[inode])}: {row}"
-        if at > row.offset and "directory" in (row.home or row.structure):
-            continue  # behind a directory's names is left what the block held before
+        if at > row.offset and (row.home or row.structure) in ("directory", "directory_index", "symlink"):
+            continue  # behind names and a symbolic link's target is left what the block held before
         if row.structure == "journal_copy" or row.structure == "log":
             assert row.home == "file_data" or row.structure == "log", what
             continue
@@ -138,7 +144,8 @@ def check_tags(last: LastWriters, names: Names) -> int:
         assert row.inode == inode, what
         assert names.has(inode, row.path), what
         count += 1
-    assert lost <= (count + lost) // 20, f"{lost} of {count + lost} sectors are of no inode"
+    # Without a journal inodes are written seldom: of what is freed before, nothing on the disk says whose it was.
+    assert lost <= (count + lost) // (20 if names.has_journal else 2), f"{lost} of {count + lost} sectors are of no inode"
     return count
 
 
@@ -148,7 +155,6 @@ def check_ext(image: Path, last: LastWriters, names: Names, rng: random.Random) 
     blocks = [at // theirs.block_bytes for at in last.sample(theirs.block_bytes, rng)]
     owners = theirs.owners(blocks)
     structures = {inode: theirs.structures(inode) for inode in set(owners.values()) if inode > 10 or inode == 2}
-    ownerless = 0
     for block in blocks:
         row, inode = last.at(block * theirs.block_bytes), owners.get(block)
         assert row
@@ -156,22 +162,24 @@ def check_ext(image: Path, last: LastWriters, names: Names, rng: random.Random) 
         if block in theirs.fixed:
             assert row.structure == theirs.fixed[block], what
         elif inode in theirs.own_files:
-            assert row.structure == theirs.own_files[inode], what
+            assert row.structure == theirs.structures(inode)[1].get(block, theirs.own_files[inode]), what
         elif inode in structures:
             usual, special = structures[inode]
             assert row.structure.removesuffix("_index") == special.get(block, usual), what
-            if row.inode is None and row.structure.startswith("directory"):
-                ownerless += 1  # a known gap, see tests/analysis/ext
-                continue
+            if row.phase in ("before", "mkfs"):
+                continue  # what mkfs makes is told, not whose it is
             # Several inodes may share one block of attributes; what an inode was given and has not written is another's.
             given = row.structure == "file_data" and row.inode == last.tagged(block * theirs.block_bytes, theirs.block_bytes)
             assert row.inode == inode or row.structure == "xattr" or given, what
-            assert row.path in ("/", "/lost+found") or names.has(row.inode, row.path), f"{what}: {names.paths[inode]}"
+            called = row.inode
+            if usual == "xattr" and (owner := last.owned(block * theirs.block_bytes, theirs.block_bytes)):
+                called = owner
+            is_shared = usual == "xattr" and called == row.inode
+            assert row.path in ("/", "/lost+found") or names.has(called, row.path) or (is_shared and row.path), f"{what}: {names.paths[inode]}"
         elif inode == 8:
             assert row.structure == theirs.structures(8)[1].get(block) or row.structure.startswith("journal_"), what
         elif inode is None:
             assert row.structure in OWNED | {"unused", "mmp"} or row.phase in ("before", "mkfs"), what
-    assert ownerless <= len(blocks) // 100
     return len(blocks)
 
 

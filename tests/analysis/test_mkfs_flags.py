@@ -60,7 +60,8 @@ def record(family: str, number: int, seed: int, rng: random.Random, folder: Path
     assert result.status == "done", f"{result.status} ({result.kind}): {result.because}"
     assert result.recording
     assert result.output
-    names = Names(is_atomic=family == "xfs" or (family == "ext" and "fast_commit" not in spelled))
+    has_journal = not re.search(r"^ext2|\^has_journal", spelled)
+    names = Names(is_atomic=family == "xfs" or (family == "ext" and has_journal and "fast_commit" not in spelled), has_journal=has_journal)
     for inode, parent, path in re.findall(r"^NAME\t(\d+)\t(\d+)\t(.+)$", result.output.read_text(), re.MULTILINE):
         names.add(int(inode), int(parent), path)
     names.lost = {int(inode) for inode in re.findall(r"^LOST\t(\d+)$", result.output.read_text(), re.MULTILINE)}
@@ -72,7 +73,10 @@ def test_what_was_written_is_what_the_tools_say(family: str, number: int, tmp_pa
     # Other seeds are for soaks until enough have run: FSCOST_TEST_SEED, FSCOST_FLAG_DRAWS.
     seed = int(os.environ.get("FSCOST_TEST_SEED") or 2)
     rng = random.Random(f"{seed}/{family}/{number}")
-    drawn = record(family, number, seed, rng, tmp_path)
+    check(family, record(family, number, seed, rng, tmp_path), rng, tmp_path)
+
+
+def check(family: str, drawn: Drawn, rng: random.Random, folder: Path) -> None:
     explanation = explain(drawn.recording)
     table = explanation.table
     with capture.opened(drawn.recording) as recording:
@@ -80,7 +84,7 @@ def test_what_was_written_is_what_the_tools_say(family: str, number: int, tmp_pa
         written = sum(disk["write_bytes"] + disk["zero_bytes"] for disk in totals)
         for mark in ("two", "end"):
             for disk, suffix in enumerate((".img", ".log")[: len(recording.info()["disks"])]):
-                recording.export_image(disk, (tmp_path / mark).with_suffix(suffix), mark=mark)
+                recording.export_image(disk, (folder / mark).with_suffix(suffix), mark=mark)
     assert pc.sum(table["length"]).as_py() == written
     within = explanation.within(explanation.measured).table
     unknown = within.filter(pc.or_(pc.equal(within["structure"], "unknown"), pc.fill_null(pc.equal(within["home_structure"], "unknown"), False)))
@@ -89,8 +93,8 @@ def test_what_was_written_is_what_the_tools_say(family: str, number: int, tmp_pa
     compared = tags = 0
     for mark in ("two", "end"):
         phases = explanation.phases[: explanation.phases.index(mark)]
-        last = LastWriters(table, phases, tmp_path / f"{mark}.img")
-        compared += CHECKS[family](tmp_path / f"{mark}.img", last, drawn.names, rng)
+        last = LastWriters(table, phases, folder / f"{mark}.img")
+        compared += CHECKS[family](folder / f"{mark}.img", last, drawn.names, rng)
         tags += check_tags(last, drawn.names)
     print(f"{compared} blocks compared, {tags} sectors found by their content")
     assert compared > LEAST_COMPARED

@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -62,6 +63,8 @@ def make(rng: random.Random) -> None:
     for link in range(10):
         Path(f"d1/link{link}").symlink_to("x" * 200)
         os.setxattr(f"d2/f{link}", "user.large", os.urandom(900))
+    with suppress(OSError):  # without ea_inode it is too large
+        os.setxattr("d2/f11", "user.huge", b"OWNER d2/f11 " * 3000)
     Path("d4/second-name").hardlink_to("d3/f1")
     churn()
 

@@ -34,6 +34,8 @@ STRUCTURES = {
     "Inode bitmap": "inode_bitmap",
     "Inode table": "inode_table",
 }
+HOLDS_VALUE = 0x200000
+"""EXT4_EA_INODE_FL: the inode holds the value of an attribute. e2fsprogs calls its blocks file data; it has no name but its owner's."""
 HARD_LINKS = {"/d3/f1": "/d4/second-name"}
 PROFILES = [
     "ext4",
@@ -44,7 +46,7 @@ PROFILES = [
     "ext4 -O sparse_super2 -o data=journal",
     "ext4 -O fast_commit",
     "ext4 -O mmp,orphan_file,^64bit",
-    "ext4 -O verity,encrypt,large_dir -E lazy_itable_init=1,lazy_journal_init=1 -o init_itable=1",
+    "ext4 -O verity,encrypt,ea_inode,large_dir -E lazy_itable_init=1,lazy_journal_init=1 -o init_itable=1",
     "ext4 -O ^64bit,^extent",
     "ext4-external-journal",
     "ext3 -b 2048",
@@ -147,6 +149,9 @@ class Image:
         xattr = re.search(r"File ACL: (\d+)", text)
         if xattr:
             special[int(xattr[1])] = "xattr"
+        flags = re.search(r"Flags: (0x\w+)", text)
+        if flags and int(flags[1], 16) & HOLDS_VALUE:
+            return "xattr", special
         return {"regular": "file_data", "directory": "directory", "symlink": "symlink"}.get(kind[1], kind[1]), special
 
     def content(self, block: int) -> bytes:
@@ -186,7 +191,8 @@ def check_owners(image: Image, last: dict[int, Row], begin: int, rng: random.Ran
             usual, special = structures[inode]
             assert row.structure.removesuffix("_index") == special.get(block, usual), what
             assert row.inode == inode, what
-            assert row.path in paths[inode], f"{what}: {paths[inode]}"
+            owner = re.match(rb"OWNER (\S+) ", image.content(block)) if usual == "xattr" else None
+            assert row.path in ({f"/{owner[1].decode()}"} if owner else paths[inode]), f"{what}: {paths[inode]}"
     return len(blocks)
 
 

@@ -93,6 +93,11 @@ pub trait Family {
     /// A flush has completed.
     fn flush(&mut self, disk: u16, event: u64, rows: &mut Rows) -> Result<()>;
 
+    /// A mark: between the phases of a run all is on the disk.
+    fn mark(&mut self, _event: u64, _disks: &mut Disks<'_>, _rows: &mut Rows) -> Result<()> {
+        Ok(())
+    }
+
     /// An unmount or the recording's end: say what is left to say.
     fn finish(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()>;
 }
@@ -160,6 +165,7 @@ pub fn explain_streamed(
             if event.op == Op::Mark {
                 engine.interval += 1;
                 formatting = formatting && frame.mark_of(event)?.name != "mount";
+                engine.mark(event_number)?;
             }
             engine.event(event_number, event, frame.content_of(event), formatting)?;
             engine.disks.apply(frame_number as u32, event);
@@ -202,6 +208,13 @@ impl Engine<'_> {
                     self.families.push(family);
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, number: u64) -> Result<()> {
+        for family in &mut self.families {
+            family.mark(number, &mut self.disks, &mut self.rows)?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::{
     journal::{Copy, Journal, Transaction},
+    ownership::Trust,
     pieces::{plain, push_merged},
     running::{Checkpoint, Running, for_log},
     space::{Content, Kind, Use},
@@ -42,7 +43,7 @@ impl Running {
             .clone()
             .map(|(home, copy)| (home, &*copy.content))
             .collect();
-        let applied = self.state.apply(&blocks, disks)?;
+        let applied = self.state.apply(&blocks, Trust::All, disks)?;
         let mut found = Vec::new();
         let mut causes = Causes::NONE;
         for (home, copy) in copies {
@@ -78,11 +79,13 @@ impl Running {
     fn reused(&mut self, applied: &Applied, rows: &mut Rows) {
         let mut reused = Reused::default();
         let bytes = u64::from(self.state.superblock.block_bytes);
-        for &(start, length, from) in &applied.released {
-            for run in self.state.space.runs(start, length) {
+        for released in &applied.released {
+            let from = released.inode;
+            for run in self.state.space.runs(released.start, released.length) {
                 if let Some(Use {
                     kind: Kind::Content(Content::Data),
                     inode,
+                    ..
                 }) = run.used
                     && inode != from
                 {
@@ -115,26 +118,43 @@ impl Running {
     }
 
     pub(super) fn take_effect(&mut self, applied: &Applied, event: u64, rows: &mut Rows) {
-        if self.journal.is_none() {
-            for &(start, length, inode) in &applied.released {
-                self.pending.release(start, length, inode);
+        let has_journal = self.journal.is_some();
+        if !has_journal {
+            let bytes = u64::from(self.state.superblock.block_bytes);
+            for released in &applied.released {
+                self.pending.release(released, bytes, rows);
             }
+            self.state.written_at(&applied.mappers, event);
         }
-        for &(start, length) in &applied.claimed {
-            let completed = self.pending.resolve(start, length, &mut self.state, rows);
-            if self.journal.is_none() {
+        for &claimed in &applied.claimed {
+            let state = &mut self.state;
+            let completed = self
+                .pending
+                .resolve(claimed, event, has_journal, state, rows);
+            if !has_journal {
                 self.unnamed.extend(completed);
-            }
-        }
-        if self.journal.is_none() {
-            for &inode in &applied.inodes {
-                self.pending.confirm(inode, event);
             }
         }
     }
 
+    /// Without a journal: all that was changed is on the disk.
+    pub(super) fn settle(
+        &mut self,
+        event: u64,
+        disks: &mut Disks<'_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        if self.journal.is_none() {
+            let applied = self.state.settle(disks)?;
+            self.take_effect(&applied, event, rows);
+            self.pending.settle();
+            self.name_rows(rows);
+        }
+        Ok(())
+    }
+
     pub(super) fn finish(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        self.name_rows(rows);
+        self.settle(u64::MAX, disks, rows)?;
         let Some(journal) = &mut self.journal else {
             return Ok(());
         };

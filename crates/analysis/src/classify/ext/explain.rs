@@ -7,9 +7,10 @@ use super::{
     inode::{self, Inode},
     map,
     ownership::Change,
-    space::{Content, Kind, Use},
+    space::{Content, Kind, Mapper, Use},
     state::{Applied, Explanation, State},
     superblock::Superblock,
+    xattr::{self, Attribute},
 };
 use crate::bytes::{le32, part};
 use crate::classify::{Cause, Causes, Disks, Structure};
@@ -43,7 +44,10 @@ impl State {
                 Inode(slot),
             );
             if new.lives() {
-                applied.inodes.push(number);
+                applied.mappers.push(Mapper {
+                    inode: number,
+                    node: 0,
+                });
             }
             let why = inode::causes(old, new);
             if why.is_empty() {
@@ -61,7 +65,17 @@ impl State {
             );
             let old_claims = map::of_inode(old, number, &self.superblock);
             let new_claims = map::of_inode(new, number, &self.superblock);
-            change.differ(number, old_claims, new_claims);
+            let mapper = Mapper {
+                inode: number,
+                node: 0,
+            };
+            change.differ(mapper, old_claims, new_claims);
+            if self.superblock.has_value_inodes() {
+                if !new.is_value() {
+                    self.names.not_a_value(number);
+                }
+                self.values_of(number, xattr::of_inode(new.attributes()));
+            }
             if new.is_indexed() {
                 self.indexed.insert(number);
             } else {
@@ -87,13 +101,14 @@ impl State {
         &mut self,
         block: u64,
         new: &[u8],
-        is_new: bool,
+        was_read: bool,
         disks: &mut Disks<'_>,
     ) -> Result<Explanation> {
-        let Some(Use { kind, inode }) = self.space.get(block) else {
+        let Some(Use { kind, inode, .. }) = self.space.get(block) else {
             return Ok(self.unowned(block, new));
         };
         let mut structure = kind.structure();
+        let is_new = was_read || self.unread.remove(&block);
         let old = if is_new || !kind.is_metadata() {
             Arc::default()
         } else {
@@ -111,7 +126,7 @@ impl State {
             Kind::Content(Content::Data) => Causes::one(Cause::Data),
             Kind::Content(Content::Directory) => {
                 structure = directory::structure(new, self.indexed.contains(&inode));
-                let renamed = is_new || self.rename_in(inode, &old, new);
+                let renamed = was_read || self.rename_in(inode, &old, new);
                 // An index changes when names do not fit where they were.
                 let names = renamed || structure == Structure::DirectoryIndex;
                 one(if names {
@@ -122,7 +137,13 @@ impl State {
             }
             Kind::Content(Content::Symlink) => one(Cause::Data),
             Kind::Extents(_) | Kind::Pointers(..) => one(Cause::SizeOrMap),
-            Kind::Xattr | Kind::Content(Content::Xattr) => one(Cause::LinksOrMode),
+            Kind::Xattr => {
+                if self.superblock.has_value_inodes() {
+                    self.values_of(inode, xattr::of_block(new));
+                }
+                one(Cause::LinksOrMode)
+            }
+            Kind::Content(Content::Xattr) => one(Cause::LinksOrMode),
             Kind::Fixed(Structure::BlockBitmap | Structure::InodeBitmap) => one(Cause::Allocation),
             Kind::Fixed(Structure::GroupDescriptors) => one(self.descriptors_cause(&old, new)),
             _ => one(Cause::Accounting),
@@ -132,6 +153,17 @@ impl State {
             causes,
             inode,
         })
+    }
+
+    /// The attributes of an inode that are in inodes of their own are called as it is.
+    pub(super) fn values_of<'b>(
+        &mut self,
+        inode: u32,
+        attributes: impl Iterator<Item = Attribute<'b>>,
+    ) {
+        for attribute in attributes.filter(|attribute| attribute.inode != 0) {
+            self.names.value(attribute.inode, inode);
+        }
     }
 
     fn rename_in(&mut self, directory: u32, old: &[u8], new: &[u8]) -> bool {
@@ -164,7 +196,7 @@ impl State {
             (Structure::Unknown, Cause::Unknown)
         } else if extents {
             (Structure::ExtentMap, Cause::SizeOrMap)
-        } else if le32(content, 0) == 0xEA02_0000 {
+        } else if le32(content, 0) == xattr::MAGIC {
             (Structure::Xattr, Cause::LinksOrMode)
         } else if self.entries(content).is_some() {
             (Structure::Directory, Cause::Names)

@@ -1,7 +1,7 @@
 //! Inodes: which of their fields changed. Format: Linux `fs/ext4/ext4.h`, struct `ext4_inode`.
 
-use super::{space::Content, superblock::Superblock};
-use crate::bytes::{byte, le16, le32, part};
+use super::{space::Content, superblock::Superblock, xattr};
+use crate::bytes::{le16, le32, part};
 use crate::classify::{Cause, Causes};
 
 const FORMAT_MASK: u16 = 0xF000;
@@ -18,6 +18,9 @@ const FLAG_INLINE_DATA: u32 = 0x1000_0000;
 pub const BLOCK_AT: usize = 0x28;
 /// The end of `i_block`.
 pub const BLOCK_END: usize = 0x64;
+
+/// The prefix `system.` of attributes' names (`EXT4_XATTR_INDEX_SYSTEM`).
+const SYSTEM: u8 = 7;
 
 /// Inode of the root directory.
 pub const ROOT: u32 = 2;
@@ -92,7 +95,7 @@ impl<'a> Inode<'a> {
             Content::Orphan
         } else if number != 0 && superblock.quota_inodes.contains(&number) {
             Content::Quota
-        } else if self.flags() & FLAG_EA_INODE != 0 {
+        } else if self.is_value() {
             Content::Xattr
         } else {
             match self.format() {
@@ -101,6 +104,17 @@ impl<'a> Inode<'a> {
                 _ => Content::Data,
             }
         }
+    }
+
+    /// Whether it holds the value of an attribute of other inodes (`ea_inode`).
+    pub fn is_value(self) -> bool {
+        self.flags() & FLAG_EA_INODE != 0
+    }
+
+    /// What lies behind its fields.
+    pub fn attributes(self) -> &'a [u8] {
+        let extra = 0x80 + usize::from(le16(self.0, 0x80));
+        part(self.0, extra, usize::MAX)
     }
 
     /// Whether a name, or an open file without one, holds it.
@@ -176,27 +190,10 @@ pub fn causes(old: Inode<'_>, new: Inode<'_>) -> Causes {
 /// The directory entries that an inode with inline content holds: in `i_block` after the parent's number, and in the attribute
 /// `system.data` (`fs/ext4/inline.c`).
 pub fn inline_entries(inode: Inode<'_>) -> [&[u8]; 2] {
-    let extra = 0x80 + usize::from(le16(inode.0, 0x80));
-    let body = part(inode.0, extra, usize::MAX);
-    [part(inode.0, BLOCK_AT + 4, BLOCK_END), system_data(body)]
-}
-
-/// The value of `system.data` among the attributes in an inode (`fs/ext4/xattr.h`: name index 7 is `system.`).
-fn system_data(body: &[u8]) -> &[u8] {
-    const MAGIC: u32 = 0xEA02_0000;
-    let entries = part(body, 4, usize::MAX);
-    let mut at = 0;
-    while le32(body, 0) == MAGIC && le32(entries, at) != 0 && at + 16 <= entries.len() {
-        let name_length = usize::from(byte(entries, at));
-        let name = part(entries, at + 16, at + 16 + name_length);
-        if byte(entries, at + 1) == 7 && name == b"data" {
-            let from = usize::from(le16(entries, at + 2));
-            let length = le32(entries, at + 8) as usize;
-            return part(entries, from, from.saturating_add(length));
-        }
-        at += (16 + name_length).next_multiple_of(4);
-    }
-    &[]
+    let body = inode.attributes();
+    let data = xattr::of_inode(body).find(|a| a.prefix == SYSTEM && a.name == b"data");
+    let more = data.map_or(&[][..], |data| xattr::value_in_inode(body, &data));
+    [part(inode.0, BLOCK_AT + 4, BLOCK_END), more]
 }
 
 #[cfg(test)]

@@ -56,7 +56,15 @@ impl Group {
 
 fn fix(space: &mut Space, start: u64, length: u64, structure: Structure, inode: u32) {
     let kind = Kind::Fixed(structure);
-    space.set(start, length, Use { kind, inode });
+    space.set(
+        start,
+        length,
+        Use {
+            kind,
+            inode,
+            node: 0,
+        },
+    );
 }
 
 /// Where the primary copy of group descriptor block `number` lies (`ext4_get_group_desc`, `descriptor_loc`).

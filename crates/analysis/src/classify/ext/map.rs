@@ -2,10 +2,13 @@
 
 use super::{
     inode::Inode,
-    space::{Content, Kind},
+    space::{Content, Kind, Mapper, Use},
     superblock::Superblock,
 };
 use crate::bytes::{le16, le32};
+
+/// Nodes below each other, of either kind.
+pub const MAX_DEPTH: u16 = 5;
 
 /// Blocks that an inode or a node says are in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,6 +21,17 @@ pub struct Claim {
     pub kind: Kind,
     /// Which block of the file the first is (or maps first), counted from the first that a node of pointers maps.
     pub first: u64,
+}
+
+impl Claim {
+    /// The use of the blocks, if this maps them.
+    pub fn used(&self, mapper: Mapper) -> Use {
+        Use {
+            kind: self.kind,
+            inode: mapper.inode,
+            node: mapper.node,
+        }
+    }
 }
 
 const EXTENT_MAGIC: u16 = 0xF30A;
@@ -83,7 +97,7 @@ pub fn of_node(kind: Kind, block: &[u8], superblock: &Superblock) -> Vec<Claim> 
 fn of_extents(node: &[u8], content: Content, superblock: &Superblock) -> Vec<Claim> {
     let mut claims = Vec::new();
     let (entries, max, depth) = (le16(node, 2), le16(node, 4), le16(node, 6));
-    if le16(node, 0) != EXTENT_MAGIC || entries > max || depth > 5 {
+    if le16(node, 0) != EXTENT_MAGIC || entries > max || depth > MAX_DEPTH {
         return claims;
     }
     for entry in node.chunks_exact(12).skip(1).take(usize::from(entries)) {

@@ -17,6 +17,7 @@ mod running;
 mod space;
 mod state;
 mod superblock;
+mod xattr;
 
 use crate::classify::{Disks, Family, Rows, Write};
 use fscost_recording::{Image, Instant, Recording, Result};
@@ -128,6 +129,13 @@ impl Family for Ext {
             running.name_rows(rows);
         }
         Ok(())
+    }
+
+    fn mark(&mut self, event: u64, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        match &mut self.running {
+            Some(running) => running.settle(event, disks, rows),
+            None => Ok(()),
+        }
     }
 
     fn finish(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {

@@ -35,9 +35,23 @@ pub struct Names {
     inodes: HashMap<u32, Called>,
     known: HashMap<u32, PathId>,
     changes: u64,
+    /// Inodes that hold the value of an attribute: the inode that has it.
+    values: HashMap<u32, u32>,
 }
 
 impl Names {
+    /// `value` holds that of an attribute of `inode`, and is called as this is. Of several that share it, as the last that came.
+    pub fn value(&mut self, value: u32, inode: u32) {
+        if self.values.insert(value, inode) != Some(inode) {
+            self.changes += 1;
+        }
+    }
+
+    /// It holds no value, or no more.
+    pub fn not_a_value(&mut self, inode: u32) {
+        self.values.remove(&inode);
+    }
+
     /// A directory has gained a name.
     pub fn add(&mut self, parent: u32, entry: &Entry<'_>) {
         let of = self.inodes.entry(entry.inode).or_default();
@@ -103,6 +117,7 @@ impl Names {
 
     /// The inode's path: by the oldest of its names that are not removed, or by the last that it had.
     pub fn path(&mut self, inode: u32, paths: &mut Paths) -> Option<PathId> {
+        let inode = self.values.get(&inode).copied().unwrap_or(inode);
         if let Some(&known) = self.known.get(&inode) {
             return Some(known);
         }

@@ -5,8 +5,9 @@ use std::{collections::HashSet, sync::Arc};
 use super::{
     directory::{self, Entry},
     map::{self, Claim},
-    space::{Content, Kind, Use},
-    state::{Applied, Blocks, State},
+    space::{Content, Kind, Mapper, Use},
+    state::{Applied, Blocks, Released, State},
+    xattr,
 };
 use crate::classify::Disks;
 use fscost_recording::Result;
@@ -14,17 +15,24 @@ use fscost_recording::Result;
 /// What inodes and nodes no longer map, and what they map now.
 #[derive(Default)]
 pub(super) struct Change {
-    pub(super) gone: Vec<(u32, Claim)>,
-    pub(super) come: Vec<(u32, Claim)>,
+    pub(super) gone: Vec<(Mapper, Claim)>,
+    pub(super) come: Vec<(Mapper, Claim)>,
 }
 
 impl Change {
-    pub(super) fn differ(&mut self, inode: u32, old: Vec<Claim>, new: Vec<Claim>) {
+    pub(super) fn differ(&mut self, mapper: Mapper, old: Vec<Claim>, new: Vec<Claim>) {
         let (gone, come) = map::differences(old, new);
         self.gone
-            .extend(gone.into_iter().map(|claim| (inode, claim)));
+            .extend(gone.into_iter().map(|claim| (mapper, claim)));
         self.come
-            .extend(come.into_iter().map(|claim| (inode, claim)));
+            .extend(come.into_iter().map(|claim| (mapper, claim)));
+    }
+
+    /// Both; what `other` tells is claimed first.
+    pub(super) fn and(mut self, other: Change) -> Change {
+        self.gone.extend(other.gone);
+        self.come.extend(other.come);
+        self
     }
 }
 
@@ -79,31 +87,106 @@ impl State {
 
     pub(super) fn release(
         &mut self,
-        inode: u32,
+        mapper: Mapper,
         claim: Claim,
         applied: &mut Applied,
         disks: &mut Disks<'_>,
     ) -> Result<()> {
-        let mut stack = vec![claim];
-        while let Some(claim) = stack.pop() {
-            let used = Use {
-                kind: claim.kind,
-                inode,
-            };
-            // What someone else holds by now is not this inode's to release; neither is what was released before.
-            if self.space.get(claim.start) != Some(used)
-                && matches!(claim.kind, Kind::Extents(_) | Kind::Pointers(..))
-            {
+        let inode = mapper.inode;
+        let mut stack = vec![(mapper, claim, self.known_at(mapper))];
+        while let Some((mapper, claim, known)) = stack.pop() {
+            let used = claim.used(mapper);
+            let Claim { start, length, .. } = claim;
+            if claim.kind.is_node() {
+                // What someone else holds by now is not this inode's to release; neither is what was released before.
+                if self.space.get(start) != Some(used) {
+                    continue;
+                }
+                let below = Mapper { inode, node: start };
+                let written = self.written.remove(&below).unwrap_or(0);
+                if !self.unread.remove(&start) {
+                    let old = self.before(start, disks)?;
+                    let children = map::of_node(claim.kind, &old, &self.superblock);
+                    let known = known.min(written);
+                    stack.extend(children.into_iter().map(|child| (below, child, known)));
+                }
+            }
+            if claim.kind == Kind::Xattr && self.leave_shared(start, used) {
                 continue;
             }
-            if matches!(claim.kind, Kind::Extents(_) | Kind::Pointers(..)) {
-                let old = self.before(claim.start, disks)?;
-                stack.extend(map::of_node(claim.kind, &old, &self.superblock));
-            }
-            self.space.release(claim.start, claim.length, used);
-            applied.released.push((claim.start, claim.length, inode));
+            self.space.release(start, length, used);
+            applied.released.push(Released {
+                start,
+                length,
+                inode,
+                known,
+            });
             if claim.kind.is_metadata() {
                 self.forget(inode, claim);
+            }
+        }
+        Ok(())
+    }
+
+    /// Inodes with the same attributes share a block (`ext4_xattr_block_cache_find`). Whether others still have one that this inode no longer maps.
+    fn leave_shared(&mut self, block: u64, used: Use) -> bool {
+        let Some(others) = self.sharers.get_mut(&block) else {
+            return false;
+        };
+        let holds = self.space.get(block) == Some(used);
+        if holds && let Some(inode) = others.pop() {
+            self.space.claim(block, 1, Use { inode, ..used });
+        } else {
+            others.retain(|&other| other != used.inode);
+        }
+        if others.is_empty() {
+            self.sharers.remove(&block);
+        }
+        true
+    }
+
+    /// The last event at which all was written that says that `mapper` maps what it does; 0 if that is not all known.
+    pub fn known_at(&self, mut mapper: Mapper) -> u64 {
+        let mut known = u64::MAX;
+        for _ in 0..=map::MAX_DEPTH {
+            known = known.min(self.written.get(&mapper).copied().unwrap_or(0));
+            if mapper.node == 0 {
+                return known;
+            }
+            match self.space.get(mapper.node) {
+                Some(used) if used.kind.is_node() && used.inode == mapper.inode => {
+                    mapper = used.mapper();
+                }
+                _ => break,
+            }
+        }
+        0
+    }
+
+    /// Without a journal: who had these as directories or nodes has lost them, and what was below, though that is not written yet.
+    fn displace(
+        &mut self,
+        start: u64,
+        length: u64,
+        by: Use,
+        applied: &mut Applied,
+        disks: &mut Disks<'_>,
+    ) -> Result<()> {
+        for run in self.space.runs(start, length) {
+            let Some(used) = run.used.filter(|used| names_others(used.kind)) else {
+                continue;
+            };
+            if (used.inode, used.kind) == (by.inode, by.kind) {
+                continue;
+            }
+            for start in run.start..run.start + run.length {
+                let claim = Claim {
+                    start,
+                    length: 1,
+                    kind: used.kind,
+                    first: 0,
+                };
+                self.release(used.mapper(), claim, applied, disks)?;
             }
         }
         Ok(())
@@ -133,23 +216,30 @@ impl State {
     /// Take the blocks, and what the nodes among them map. Returns the metadata that was read for that.
     pub(super) fn claim(
         &mut self,
-        mut stack: Vec<(u32, Claim)>,
+        mut stack: Vec<(Mapper, Claim)>,
         blocks: &Blocks<'_>,
+        trust: Trust,
         applied: &mut Applied,
         disks: &mut Disks<'_>,
     ) -> Result<HashSet<u64>> {
         let mut visited = HashSet::new();
-        while let Some((inode, claim)) = stack.pop() {
-            self.space.claim(
-                claim.start,
-                claim.length,
-                Use {
-                    kind: claim.kind,
-                    inode,
-                },
-            );
+        while let Some((mapper, claim)) = stack.pop() {
+            let (inode, used) = (mapper.inode, claim.used(mapper));
+            if trust == Trust::Written {
+                self.displace(claim.start, claim.length, used, applied, disks)?;
+            }
+            if claim.kind == Kind::Xattr
+                && let Some(other) = self.space.get(claim.start)
+                && other.kind == claim.kind
+                && other.inode != inode
+            {
+                let others = self.sharers.entry(claim.start).or_default();
+                others.push(other.inode);
+            }
+            self.space.claim(claim.start, claim.length, used);
             applied.claimed.push((claim.start, claim.length));
-            if !reads(claim.kind) {
+            let has_values = claim.kind == Kind::Xattr && self.superblock.has_value_inodes();
+            if !names_others(claim.kind) && !has_values {
                 continue;
             }
             for block in claim.start..claim.start.saturating_add(claim.length) {
@@ -157,31 +247,206 @@ impl State {
                     break;
                 }
                 self.reads_left -= 1;
-                if !visited.insert(block) {
-                    continue;
-                }
                 let content = match blocks.get(&block) {
                     Some(&new) => Arc::from(new),
+                    None if trust == Trust::Written => {
+                        self.versions.remove(&block);
+                        self.unread.insert(block);
+                        continue;
+                    }
                     None => self.before(block, disks)?,
                 };
+                if !visited.insert((inode, block)) {
+                    continue;
+                }
+                self.unread.remove(&block);
                 if claim.kind == Kind::Content(Content::Directory) {
                     let entries = self.entries(&content).unwrap_or_default();
                     self.rename(inode, &[], &entries);
+                } else if has_values {
+                    self.values_of(inode, xattr::of_block(&content));
                 } else {
+                    let node = Mapper { inode, node: block };
                     let children = map::of_node(claim.kind, &content, &self.superblock);
-                    stack.extend(children.into_iter().map(|child| (inode, child)));
+                    stack.extend(children.into_iter().map(|child| (node, child)));
+                    applied.mappers.push(node);
                 }
                 self.versions.insert(block, content);
             }
         }
-        Ok(visited)
+        Ok(visited.into_iter().map(|(_, block)| block).collect())
+    }
+
+    /// Without a journal: all that was changed is on the disk, so what was not written since it was mapped is as it should be.
+    pub fn settle(&mut self, disks: &mut Disks<'_>) -> Result<Applied> {
+        let unread = std::mem::take(&mut self.unread);
+        self.allow_reads(unread.len());
+        let mut applied = Applied::default();
+        let claim_again = |start| {
+            let used = self.space.get(start)?;
+            let claim = Claim {
+                start,
+                length: 1,
+                kind: used.kind,
+                first: 0,
+            };
+            Some((used.mapper(), claim))
+        };
+        let stack = unread.into_iter().filter_map(claim_again).collect();
+        self.claim(stack, &Blocks::new(), Trust::All, &mut applied, disks)?;
+        self.names_gone();
+        Ok(applied)
     }
 }
 
-/// Whether what a claimed block holds must be known.
-fn reads(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Content(Content::Directory) | Kind::Extents(_) | Kind::Pointers(..)
-    )
+/// Which of the blocks that are mapped are known to hold what they are mapped for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// All: a transaction has all that it changes.
+    All,
+    /// Those that are written together with what maps them. Without a journal others may be written later, and hold until then what their last
+    /// owner had there.
+    Written,
+}
+
+/// Whether what a block holds must be known, to know of others.
+fn names_others(kind: Kind) -> bool {
+    kind.is_node() || kind == Kind::Content(Content::Directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{space::Kind, superblock::Superblock};
+    use super::*;
+    use crate::classify::Structure;
+    use fscost_recording::Recording;
+    use std::path::Path;
+
+    const NODE: u64 = 50;
+    const TABLE: u64 = 10;
+    const DATA: Kind = Kind::Content(Content::Data);
+
+    /// Of ext2 with 1 KiB blocks, inode 13 has block 100. Inodes lie from block 10 on.
+    fn state() -> State {
+        let mut bytes = [0; 1024];
+        let fields = [
+            (0, 2048),
+            (4, 8192),
+            (0x14, 1),
+            (0x20, 8192),
+            (0x28, 2048),
+            (0x38, 0xEF53),
+        ];
+        for (at, value) in fields {
+            bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
+        }
+        let mut state = State::new(Superblock::parse(&bytes).unwrap(), 0);
+        let of = |kind, inode| Use {
+            kind,
+            inode,
+            node: 0,
+        };
+        let table = Kind::Fixed(Structure::InodeTable);
+        state.space.set(TABLE, 2, of(table, 1));
+        state.space.claim(100, 1, of(DATA, 13));
+        // What the node's block holds from before.
+        state
+            .versions
+            .insert(NODE, pointers(&[100, 101]).as_slice().into());
+        state
+    }
+
+    fn pointers(blocks: &[u32]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = blocks.iter().flat_map(|b| b.to_le_bytes()).collect();
+        bytes.resize(1024, 0);
+        bytes
+    }
+
+    /// The second block of the table: inode 12 maps the node.
+    fn table() -> Vec<u8> {
+        let mut bytes = vec![0; 1024];
+        let inode = &mut bytes[3 * 128..4 * 128];
+        inode[1] = 0x81;
+        inode[0x1A] = 1;
+        inode[0x28 + 4 * 12] = NODE as u8;
+        bytes
+    }
+
+    fn apply(state: &mut State, blocks: &[(u64, &[u8])], trust: Trust) -> Applied {
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ext/ext4-nojournal.fscost");
+        let recording = Recording::open(&path).unwrap();
+        let mut disks = Disks::new(&recording).unwrap();
+        let blocks = blocks.iter().copied().collect();
+        state.apply(&blocks, trust, &mut disks).unwrap()
+    }
+
+    fn owner(state: &State, block: u64) -> u32 {
+        state.space.get(block).map_or(0, |used| used.inode)
+    }
+
+    #[test]
+    fn a_node_is_not_read_before_it_is_written() {
+        let mut state = state();
+        apply(&mut state, &[(TABLE + 1, &table())], Trust::Written);
+        assert_eq!([NODE, 100, 101].map(|b| owner(&state, b)), [12, 13, 0]);
+        apply(&mut state, &[(NODE, &pointers(&[200]))], Trust::Written);
+        assert_eq!([100, 101, 200].map(|b| owner(&state, b)), [13, 0, 12]);
+    }
+
+    #[test]
+    fn a_node_in_the_same_transaction_or_write_is() {
+        for trust in [Trust::All, Trust::Written] {
+            let mut state = state();
+            let node = pointers(&[200]);
+            apply(&mut state, &[(TABLE + 1, &table()), (NODE, &node)], trust);
+            assert_eq!([100, 200].map(|b| owner(&state, b)), [13, 12]);
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_lost_takes_what_is_below_with_it() {
+        let mut state = state();
+        let node = Use {
+            kind: Kind::Pointers(1, Content::Data),
+            inode: 14,
+            node: 0,
+        };
+        let below = Use {
+            kind: DATA,
+            inode: 14,
+            node: NODE,
+        };
+        state.space.claim(NODE, 1, node);
+        state.space.claim(101, 1, below);
+        let applied = apply(&mut state, &[(TABLE + 1, &table())], Trust::Written);
+        assert_eq!([NODE, 100, 101].map(|b| owner(&state, b)), [12, 13, 0]);
+        let lost: Vec<_> = applied
+            .released
+            .iter()
+            .map(|r| (r.start, r.inode))
+            .collect();
+        assert!(lost.contains(&(100, 14)), "{lost:?}");
+    }
+
+    #[test]
+    fn attributes_stay_in_use_while_one_of_their_inodes_is_left() {
+        let mut state = state();
+        let attributes = |inode: usize, block: u8| {
+            let mut bytes = vec![0; 1024];
+            for slot in 3..3 + inode {
+                bytes[slot * 128 + 1] = 0x81;
+                bytes[slot * 128 + 0x1A] = 1;
+                bytes[slot * 128 + 0x68] = block;
+            }
+            bytes
+        };
+        apply(&mut state, &[(TABLE + 1, &attributes(2, 60))], Trust::All);
+        let first = owner(&state, 60);
+        assert!([12, 13].contains(&first));
+        apply(&mut state, &[(TABLE + 1, &attributes(1, 60))], Trust::All);
+        assert_eq!(owner(&state, 60), 12);
+        apply(&mut state, &[(TABLE + 1, &attributes(1, 0))], Trust::All);
+        assert_eq!(state.space.get(60), None);
+    }
 }

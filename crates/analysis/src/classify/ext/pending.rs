@@ -1,10 +1,13 @@
 //! Data reaches the disk before the metadata that says whose it is: rows which wait for their owner.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use super::{space::Kind, state::State};
+use super::{
+    space::{Kind, Mapper, Use},
+    state::{Released, State},
+};
 use crate::classify::waiting::MAX_WAITING;
-use crate::classify::{Cause, Causes, Rows, Structure};
+use crate::classify::{Cause, Causes, NO_INODE, Rows, Structure};
 
 /// A block is mapped by the transaction that runs when its data is written, or by the next where one is just being committed; later ones
 /// can only use it for something else.
@@ -13,21 +16,25 @@ const COMMITS: u64 = 2;
 /// The number of rows below which none is dropped.
 const DROP_AT_LEAST: usize = 1 << 14;
 
+const NOBODY: Mapper = Mapper { inode: 0, node: 0 };
+
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     /// Blocks.
     length: u64,
-    event: u64,
     commit: u64,
-    /// Without a journal: who owned the blocks as far as the disk told, or 0.
-    owner: u32,
+    /// Without a journal: what maps the blocks as far as the disk told, or nobody.
+    owner: Mapper,
+    /// The event from which on it is to be known that they are the owner's: that of the row, or of the node that said so.
+    since: u64,
 }
 
 impl Waiting {
-    /// Whether what it is stays so: the data of a file that was removed before its blocks were mapped, or of one that was written since.
-    fn is_settled(&self, commits: u64, confirmed: &HashMap<u32, u64>) -> bool {
-        let confirmed = || confirmed.get(&self.owner).is_some_and(|&e| e > self.event);
-        commits > self.commit + COMMITS || (self.owner != 0 && confirmed())
+    /// Whether what it is stays so: the data of a file that was removed before its blocks were mapped, or of one whose inode and nodes were written
+    /// since.
+    fn is_settled(&self, commits: u64, state: &State) -> bool {
+        commits > self.commit + COMMITS
+            || (self.owner != NOBODY && state.known_at(self.owner) >= self.since)
     }
 }
 
@@ -44,24 +51,28 @@ pub struct Pending {
     drop_at: usize,
     /// Commits so far.
     commits: u64,
-    /// The event at which an inode in use was last written, where there is no journal.
-    confirmed: HashMap<u32, u64>,
 }
 
 impl Pending {
-    /// Row `row` is of `length` blocks at `start` that have no owner, or perhaps not this one any more.
-    pub fn add(&mut self, start: u64, length: u64, row: usize, event: u64, owner: u32) {
+    /// Row `row` of this event is of `length` blocks at `start` that have no owner, or perhaps not this one any more.
+    pub fn add(
+        &mut self,
+        (start, length): (u64, u64),
+        row: usize,
+        event: u64,
+        used: Option<Use>,
+        state: &State,
+    ) {
         self.longest = self.longest.max(length);
         if self.rows.len() + self.recent.len() >= self.drop_at {
-            self.drop(MAX_WAITING / 2);
+            self.drop(MAX_WAITING / 2, state);
             self.drop_at = (2 * self.rows.len()).max(DROP_AT_LEAST);
         }
-        let commit = self.commits;
         let waiting = Waiting {
             length,
-            event,
-            commit,
-            owner,
+            commit: self.commits,
+            owner: used.map_or(NOBODY, Use::mapper),
+            since: event,
         };
         self.recent.push(((start, row), waiting));
     }
@@ -72,14 +83,14 @@ impl Pending {
     }
 
     /// What no owner can come for waits no longer; nor, where more than `most` are left, do those that have waited longest.
-    fn drop(&mut self, most: usize) {
+    fn drop(&mut self, most: usize, state: &State) {
         self.place();
-        let (commits, confirmed) = (self.commits, &self.confirmed);
-        self.rows.retain(|_, w| !w.is_settled(commits, confirmed));
+        let commits = self.commits;
+        self.rows.retain(|_, w| !w.is_settled(commits, state));
         if let Some(surplus) = self.rows.len().checked_sub(most + 1) {
-            let mut events: Vec<_> = self.rows.values().map(|w| w.event).collect();
-            let (_, &mut last, _) = events.select_nth_unstable(surplus);
-            self.rows.retain(|_, w| w.event > last);
+            let mut numbers: Vec<_> = self.rows.keys().map(|&(_, row)| row).collect();
+            let (_, &mut last, _) = numbers.select_nth_unstable(surplus);
+            self.rows.retain(|&(_, row), _| row > last);
         }
     }
 
@@ -88,20 +99,28 @@ impl Pending {
         self.commits += 1;
     }
 
-    /// Without a journal: the inode was written, so what it mapped before `event` was its own.
-    pub fn confirm(&mut self, inode: u32, event: u64) {
-        self.confirmed.insert(inode, event);
+    /// Without a journal: all is on the disk, so whatever has no owner was of a file that is removed.
+    pub fn settle(&mut self) {
+        self.rows.clear();
+        self.recent.clear();
     }
 
-    /// Without a journal: `inode` was written and maps these no longer. What was written there since it last did may be another's.
-    pub fn release(&mut self, start: u64, length: u64, inode: u32) {
-        let confirmed = self.confirmed.get(&inode).copied().unwrap_or(0);
-        for (at, row) in self.overlapping(start, length) {
-            if let Some(waiting) = self.rows.get_mut(&(at, row))
-                && waiting.owner == inode
-                && waiting.event > confirmed
-            {
-                waiting.owner = 0;
+    /// Without a journal: what was written there since the blocks were known to be the inode's may be another's, and is nobody's until one is known.
+    pub fn release(&mut self, released: &Released, bytes: u64, rows: &mut Rows) {
+        for Part {
+            start,
+            row,
+            waiting,
+        } in self.take(released.start, released.length, bytes, rows)
+        {
+            if waiting.owner.inode != released.inode {
+                self.rows.insert((start, row), waiting);
+            } else if waiting.since > released.known {
+                let owner = NOBODY;
+                self.rows.insert((start, row), Waiting { owner, ..waiting });
+                if let Some(row) = rows.get_mut(row) {
+                    (row.inode, row.path) = (NO_INODE, None);
+                }
             }
         }
     }
@@ -116,26 +135,17 @@ impl Pending {
             .collect()
     }
 
-    /// `length` blocks at `start` were mapped: their rows are complete. Returns their numbers.
-    pub fn resolve(
-        &mut self,
-        start: u64,
-        length: u64,
-        state: &mut State,
-        rows: &mut Rows,
-    ) -> Vec<usize> {
+    /// Rows, or what of them lies in these blocks, wait no more; their other parts go on as rows of their own.
+    fn take(&mut self, start: u64, length: u64, bytes: u64, rows: &mut Rows) -> Vec<Part> {
         let end = start.saturating_add(length);
-        let mut completed = Vec::new();
+        let mut taken = Vec::new();
         for (at, row) in self.overlapping(start, length) {
             let Some(waiting) = self.rows.remove(&(at, row)) else {
                 continue;
             };
-            if waiting.is_settled(self.commits, &self.confirmed) {
-                continue;
-            }
             let stop = at + waiting.length;
-            let bytes = u64::from(state.superblock.block_bytes);
-            for (part, part_end) in [(at, start.min(stop)), (end.max(at), stop)] {
+            let (from, to) = (start.max(at), end.min(stop));
+            for (part, part_end) in [(at, from), (to, stop)] {
                 if part < part_end
                     && let Some(other) = split(rows, row, part * bytes, part_end * bytes)
                 {
@@ -144,11 +154,66 @@ impl Pending {
                         .insert((part, other), Waiting { length, ..waiting });
                 }
             }
-            complete(rows, row, start.max(at), state);
-            completed.push(row);
+            let length = to - from;
+            taken.push(Part {
+                start: from,
+                row,
+                waiting: Waiting { length, ..waiting },
+            });
+        }
+        taken
+    }
+
+    /// `length` blocks at `start` were mapped at `event`: their rows are complete, with a journal for good. Returns their numbers.
+    pub fn resolve(
+        &mut self,
+        (start, length): (u64, u64),
+        event: u64,
+        has_journal: bool,
+        state: &mut State,
+        rows: &mut Rows,
+    ) -> Vec<usize> {
+        let bytes = u64::from(state.superblock.block_bytes);
+        let mut completed = Vec::new();
+        for Part {
+            start,
+            row,
+            waiting,
+        } in self.take(start, length, bytes, rows)
+        {
+            if waiting.is_settled(self.commits, state) {
+                continue;
+            }
+            let used = state.space.get(start);
+            if let Some(used) = used {
+                complete(rows, row, used, state);
+                completed.push(row);
+            }
+            if !has_journal {
+                let owner = used.map_or(NOBODY, Use::mapper);
+                let since = if owner.node == 0 {
+                    waiting.since
+                } else {
+                    event
+                };
+                let waiting = Waiting {
+                    owner,
+                    since,
+                    ..waiting
+                };
+                self.rows.insert((start, row), waiting);
+            }
         }
         completed
     }
+}
+
+/// What is taken of a row.
+struct Part {
+    /// The first block.
+    start: u64,
+    row: usize,
+    waiting: Waiting,
 }
 
 /// Cut `from..to` off a row, at its beginning or end, as a row of its own.
@@ -172,17 +237,21 @@ fn split(rows: &mut Rows, row: usize, from: u64, to: u64) -> Option<usize> {
     }))
 }
 
-fn complete(rows: &mut Rows, row: usize, block: u64, state: &mut State) {
-    let Some(used) = state.space.get(block) else {
+fn complete(rows: &mut Rows, row: usize, used: Use, state: &mut State) {
+    let path = state.names.path(used.inode, &mut rows.paths);
+    let Some(row) = rows.get_mut(row) else {
         return;
     };
-    let path = state.names.path(used.inode, &mut rows.paths);
-    if let Some(row) = rows.get_mut(row) {
+    let structure = match row.structure {
+        Structure::DirectoryIndex => Structure::Directory,
+        other => other,
+    };
+    if (row.inode, structure) != (used.inode.into(), used.kind.structure()) {
         row.structure = used.kind.structure();
         row.causes = Causes::one(cause_of_new(used.kind));
         row.inode = u64::from(used.inode);
-        row.path = path;
     }
+    row.path = path;
 }
 
 /// Why a block is written that was in no use before.
@@ -223,12 +292,29 @@ mod tests {
         State::new(Superblock::parse(&bytes).unwrap(), 0)
     }
 
-    fn own(state: &mut State, start: u64, length: u64, inode: u32) {
+    fn own(state: &mut State, start: u64, length: u64, mapper: Mapper) -> Use {
         let kind = Kind::Content(Content::Data);
-        state.space.claim(start, length, Use { kind, inode });
+        let used = Use {
+            kind,
+            inode: mapper.inode,
+            node: mapper.node,
+        };
+        state.space.claim(start, length, used);
+        used
     }
 
-    fn write(pending: &mut Pending, rows: &mut Rows, event: u64, owner: u32) -> usize {
+    fn inode(inode: u32) -> Mapper {
+        Mapper { inode, node: 0 }
+    }
+
+    /// The ten blocks at 100, which `used` has as far as is known.
+    fn write(
+        pending: &mut Pending,
+        rows: &mut Rows,
+        event: u64,
+        used: Option<Use>,
+        state: &State,
+    ) -> usize {
         let piece = Piece {
             event,
             disk: 0,
@@ -236,9 +322,9 @@ mod tests {
             length: 10 << 10,
         };
         let mut row = plain(piece, Structure::FileData, Cause::Data);
-        row.inode = u64::from(owner);
+        row.inode = used.map_or(0, |used| used.inode.into());
         let number = rows.push(row);
-        pending.add(100, 10, number, event, owner);
+        pending.add((100, 10), number, event, used, state);
         number
     }
 
@@ -252,43 +338,52 @@ mod tests {
     #[test]
     fn a_row_is_cut_where_its_owners_meet() {
         let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
-        write(&mut pending, &mut rows, 1, 0);
-        own(&mut state, 103, 4, 12);
-        own(&mut state, 107, 20, 13);
-        pending.resolve(103, 4, &mut state, &mut rows);
-        pending.resolve(107, 20, &mut state, &mut rows);
+        write(&mut pending, &mut rows, 1, None, &state);
+        own(&mut state, 103, 4, inode(12));
+        own(&mut state, 107, 20, inode(13));
+        pending.resolve((103, 4), 2, true, &mut state, &mut rows);
+        pending.resolve((107, 20), 2, true, &mut state, &mut rows);
         assert_eq!(found(&rows), [(100, 3, 0), (103, 4, 12), (107, 3, 13)]);
     }
 
     #[test]
     fn a_later_file_does_not_own_what_was_written_before_it() {
         let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
-        write(&mut pending, &mut rows, 1, 0);
+        write(&mut pending, &mut rows, 1, None, &state);
         (0..=COMMITS).for_each(|_| pending.committed());
-        own(&mut state, 100, 10, 12);
-        pending.resolve(100, 10, &mut state, &mut rows);
+        own(&mut state, 100, 10, inode(12));
+        pending.resolve((100, 10), 2, true, &mut state, &mut rows);
         assert_eq!(found(&rows), [(100, 10, 0)]);
+    }
+
+    fn released(known: u64) -> Released {
+        Released {
+            start: 102,
+            length: 8,
+            inode: 12,
+            known,
+        }
     }
 
     #[test]
     fn beyond_the_bound_those_that_have_waited_longest_are_given_up() {
         let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
         for event in 0..100 {
-            write(&mut pending, &mut rows, event, 0);
+            write(&mut pending, &mut rows, event, None, &state);
         }
-        pending.drop(100);
+        pending.drop(100, &state);
         assert_eq!(pending.rows.len(), 100);
-        pending.drop(40);
-        own(&mut state, 100, 10, 12);
-        let owned = pending.resolve(100, 10, &mut state, &mut rows);
+        pending.drop(40, &state);
+        own(&mut state, 100, 10, inode(12));
+        let owned = pending.resolve((100, 10), 100, true, &mut state, &mut rows);
         assert!(owned.into_iter().eq(60..100));
     }
 
     #[test]
     fn as_many_wait_as_may() {
-        let mut pending = Pending::default();
+        let (state, mut pending) = (state(), Pending::default());
         for number in 0..=MAX_WAITING {
-            pending.add(number as u64, 1, number, number as u64, 0);
+            pending.add((number as u64, 1), number, number as u64, None, &state);
         }
         assert_eq!(
             pending.rows.len() + pending.recent.len(),
@@ -299,13 +394,49 @@ mod tests {
     #[test]
     fn without_a_journal_the_last_word_is_that_of_the_inodes() {
         let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
-        write(&mut pending, &mut rows, 1, 12);
-        pending.confirm(12, 2); // still maps them: the first write is its own
-        write(&mut pending, &mut rows, 3, 12);
-        pending.release(100, 10, 12); // no more: the second may be another's
-        pending.confirm(12, 4);
-        own(&mut state, 100, 10, 13);
-        pending.resolve(100, 10, &mut state, &mut rows);
-        assert_eq!(found(&rows), [(100, 10, 12), (100, 10, 13)]);
+        let first = own(&mut state, 100, 10, inode(12));
+        write(&mut pending, &mut rows, 1, Some(first), &state);
+        state.written_at(&[inode(12)], 2); // still maps them: the first write is its own
+        write(&mut pending, &mut rows, 3, Some(first), &state);
+        pending.release(&released(2), 1 << 10, &mut rows); // all but two no more: the second may be another's
+        let whole_or_cut = [(100, 2, 12), (100, 2, 12), (102, 8, 0), (102, 8, 12)];
+        assert_eq!(found(&rows), whole_or_cut);
+        own(&mut state, 104, 6, inode(13));
+        pending.resolve((104, 6), 4, false, &mut state, &mut rows);
+        let of_another = found(&rows).into_iter().filter(|r| r.2 == 13);
+        assert_eq!(of_another.collect::<Vec<_>>(), [(104, 6, 13)]);
+    }
+
+    #[test]
+    fn without_a_journal_a_node_is_believed_once_its_inode_was_written_after_it() {
+        let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
+        let node = Mapper {
+            inode: 12,
+            node: 50,
+        };
+        let of_node = Use {
+            kind: Kind::Pointers(1, Content::Data),
+            inode: 12,
+            node: 0,
+        };
+        state.space.claim(50, 1, of_node);
+        state.written_at(&[inode(12)], 1);
+        write(&mut pending, &mut rows, 2, None, &state);
+        own(&mut state, 100, 10, node);
+        state.written_at(&[node], 3);
+        pending.resolve((100, 10), 3, false, &mut state, &mut rows);
+        assert_eq!(found(&rows), [(100, 10, 12)]);
+        // The node was another's already, whose inode comes only now.
+        own(&mut state, 100, 10, inode(13));
+        pending.resolve((100, 10), 4, false, &mut state, &mut rows);
+        assert_eq!(found(&rows), [(100, 10, 13)]);
+        // Had the first inode been written with it since, the node would be its own.
+        own(&mut state, 100, 10, node);
+        state.written_at(&[node], 5);
+        pending.resolve((100, 10), 5, false, &mut state, &mut rows);
+        state.written_at(&[inode(12)], 6);
+        own(&mut state, 100, 10, inode(13));
+        pending.resolve((100, 10), 7, false, &mut state, &mut rows);
+        assert_eq!(found(&rows), [(100, 10, 12)]);
     }
 }

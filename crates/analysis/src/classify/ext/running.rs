@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::{
     jbd2,
     journal::{Journal, Piece, Place, Written},
+    ownership::Trust,
     pending::Pending,
     pieces::{blocks_of, content_of, explained, piece, plain, push_merged, whole_blocks},
     space::{Content, Kind, Run, Use},
@@ -112,10 +113,7 @@ impl Running {
                     found.push(plain(whole, Structure::Unused, Cause::Accounting));
                 }
                 None => waiting.push(run),
-                Some(Use {
-                    kind: Kind::Content(Content::Data),
-                    ..
-                }) if self.journal.is_none() => waiting.push(run),
+                Some(used) if self.journal.is_none() && is_data(used.kind) => waiting.push(run),
                 Some(used) if used.kind == Kind::Content(Content::Journal) => {
                     self.journal_blocks(write, (run.start, end), bytes, disks, &mut found)?;
                 }
@@ -156,11 +154,16 @@ impl Running {
             let of_metadata: Vec<u64> = blocks.keys().copied().collect();
             // What the metadata of this write claims may be part of the write.
             for (index, content) in whole_blocks(write, first, bytes) {
-                if self.state.space.get(index).is_none() {
+                let used = self.state.space.get(index);
+                if used.is_none_or(|used| self.journal.is_none() && is_data(used.kind)) {
                     blocks.entry(index).or_insert(content);
                 }
             }
-            let applied = self.state.apply(&blocks, disks)?;
+            let trust = match self.journal {
+                Some(_) => Trust::All,
+                None => Trust::Written,
+            };
+            let applied = self.state.apply(&blocks, trust, disks)?;
             for block in of_metadata {
                 if let Some(what) = applied.explanation(block) {
                     found.push(self.row(piece(write, block, block + 1, bytes), what, None, rows));
@@ -169,10 +172,28 @@ impl Running {
             self.take_effect(&applied, write.event, rows);
         }
         for number in push_merged(found, rows) {
-            self.name_later(number);
             self.keep_own(number, rows);
+            if self.journal.is_none() {
+                self.unnamed.push(number);
+                self.wait_with_owner(number, bytes, rows);
+            }
         }
         self.commit(disks, rows)
+    }
+
+    /// Without a journal what is metadata may be another's by now, of whatever kind.
+    fn wait_with_owner(&mut self, number: usize, bytes: u64, rows: &mut Rows) {
+        let Some(&mut row) = rows.get_mut(number) else {
+            return;
+        };
+        let start = row.offset / bytes;
+        let used = self.state.space.get(start);
+        if used.is_some_and(|used| !matches!(used.kind, Kind::Fixed(_))) {
+            let length = (row.offset + row.length).div_ceil(bytes) - start;
+            let place = (start, length);
+            self.pending
+                .add(place, number, row.event, used, &self.state);
+        }
     }
 
     /// The blocks of metadata whose content must be looked at: all, but of a write-zeroes (which may be as large as the disk) only those of
@@ -246,12 +267,9 @@ impl Running {
             rows,
         );
         let number = rows.push(row);
+        let place = (run.start, run.length);
         self.pending
-            .add(run.start, run.length, number, write.event, inode);
-        self.name_later(number);
-    }
-
-    fn name_later(&mut self, number: usize) {
+            .add(place, number, write.event, run.used, &self.state);
         if self.journal.is_none() {
             if self.unnamed.len() >= MAX_WAITING {
                 self.unnamed.drain(..MAX_WAITING / 2);
@@ -389,6 +407,10 @@ impl Running {
         }
         self.commit(disks, rows)
     }
+}
+
+fn is_data(kind: Kind) -> bool {
+    kind == Kind::Content(Content::Data)
 }
 
 /// Why the log's own blocks were written, where what they serve was for these causes: access times are named, so that they can be added up.

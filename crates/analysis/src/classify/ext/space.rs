@@ -76,6 +76,25 @@ pub struct Use {
     pub kind: Kind,
     /// The owner; of an inode table, its first inode; else 0.
     pub inode: u32,
+    /// The node that maps it, or 0: the inode itself.
+    pub node: u64,
+}
+
+/// What maps blocks: an inode, or a node below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Mapper {
+    /// The inode; 0 is none.
+    pub inode: u32,
+    /// The node, or 0.
+    pub node: u64,
+}
+
+impl Use {
+    /// What maps it.
+    pub fn mapper(self) -> Mapper {
+        let Use { inode, node, .. } = self;
+        Mapper { inode, node }
+    }
 }
 
 /// Blocks from `start`, all for one use.
@@ -233,13 +252,14 @@ mod tests {
         Use {
             kind: Kind::Content(Content::Data),
             inode,
+            node: 0,
         }
     }
 
     proptest! {
         #[test]
         fn behaves_like_one_entry_a_block(ops in prop::collection::vec((0..BLOCKS, 1..12u64, 1..4u32, any::<bool>()), 1..80)) {
-            let fixed = Use { kind: Kind::Fixed(Structure::InodeTable), inode: 1 };
+            let fixed = Use { kind: Kind::Fixed(Structure::InodeTable), inode: 1, node: 0 };
             let mut space = Space::default();
             space.set(20, 4, fixed);
             let mut model = vec![None; BLOCKS as usize];

@@ -10,8 +10,8 @@ use super::{
     layout::{self, Groups},
     map::{self, Claim},
     names::Names,
-    ownership::{Change, Gone},
-    space::{Kind, Run, Space, Use},
+    ownership::{Change, Gone, Trust},
+    space::{Kind, Mapper, Run, Space, Use},
     superblock::Superblock,
 };
 use crate::bytes::part;
@@ -39,12 +39,25 @@ pub struct Explanation {
 pub struct Applied {
     /// For each block, in their order.
     explanations: Vec<(u64, Explanation)>,
-    /// Blocks that are no longer mapped: first block, blocks, the inode that did.
-    pub released: Vec<(u64, u64, u32)>,
+    /// Blocks that are no longer mapped.
+    pub released: Vec<Released>,
     /// Blocks that are mapped since: first block, blocks.
     pub claimed: Vec<(u64, u64)>,
-    /// Inodes in use whose slots were among the blocks.
-    pub inodes: Vec<u32>,
+    /// Inodes in use whose slots were among the blocks, and nodes that were.
+    pub mappers: Vec<Mapper>,
+}
+
+/// Blocks that an inode no longer maps.
+#[derive(Debug, Clone, Copy)]
+pub struct Released {
+    /// The first block.
+    pub start: u64,
+    /// Blocks.
+    pub length: u64,
+    /// The inode.
+    pub inode: u32,
+    /// The last event at which they were known to be its own.
+    pub known: u64,
 }
 
 impl Applied {
@@ -72,6 +85,12 @@ pub struct State {
     /// Directories with a hash tree.
     pub(super) indexed: HashSet<u32>,
     pub(super) reads_left: u64,
+    /// Inodes that map a block of attributes, besides the one that it is told to be of.
+    pub(super) sharers: HashMap<u64, Vec<u32>>,
+    /// Directories and nodes that were mapped before what they hold was written.
+    pub(super) unread: BTreeSet<u64>,
+    /// Without a journal: the event at which an inode in use or a node was last written.
+    pub(super) written: HashMap<Mapper, u64>,
     /// Names that the blocks being applied no longer hold.
     pub(super) gone: Vec<Gone>,
 }
@@ -92,6 +111,9 @@ impl State {
             versions: BTreeMap::new(),
             indexed: HashSet::new(),
             reads_left: 0,
+            sharers: HashMap::new(),
+            unread: BTreeSet::new(),
+            written: HashMap::new(),
             gone: Vec::new(),
         }
     }
@@ -129,7 +151,7 @@ impl State {
             let content = state.read(block, disks)?;
             if content.iter().any(|&byte| byte != 0) {
                 let blocks = Blocks::from([(block, content.as_slice())]);
-                state.apply_to(&blocks, true, disks)?;
+                state.apply_to(&blocks, true, Trust::All, disks)?;
             }
         }
         Ok(state)
@@ -172,20 +194,30 @@ impl State {
     }
 
     /// New versions of some blocks take effect together.
-    pub fn apply(&mut self, blocks: &Blocks<'_>, disks: &mut Disks<'_>) -> Result<Applied> {
-        self.apply_to(blocks, false, disks)
+    pub fn apply(
+        &mut self,
+        blocks: &Blocks<'_>,
+        trust: Trust,
+        disks: &mut Disks<'_>,
+    ) -> Result<Applied> {
+        self.apply_to(blocks, false, trust, disks)
+    }
+
+    pub(super) fn allow_reads(&mut self, blocks: usize) {
+        self.reads_left = READS_AT_LEAST + READS_PER_BLOCK * blocks as u64;
     }
 
     fn apply_to(
         &mut self,
         blocks: &Blocks<'_>,
         from_nothing: bool,
+        trust: Trust,
         disks: &mut Disks<'_>,
     ) -> Result<Applied> {
-        self.reads_left = READS_AT_LEAST + READS_PER_BLOCK * blocks.len() as u64;
+        self.allow_reads(blocks.len());
         self.reshape(blocks);
         let mut applied = Applied::default();
-        let mut change = Change::default();
+        let (mut of_inodes, mut of_nodes) = (Change::default(), Change::default());
         let mut found = Vec::with_capacity(blocks.len());
         for (&block, &new) in blocks {
             let mut explanation = None;
@@ -196,28 +228,37 @@ impl State {
                     } else {
                         self.before(block, disks)?
                     };
-                    explanation =
-                        Some(self.inode_table(block, used, &old, new, &mut change, &mut applied));
+                    explanation = Some(self.inode_table(
+                        block,
+                        used,
+                        &old,
+                        new,
+                        &mut of_inodes,
+                        &mut applied,
+                    ));
                 }
-                Some(Use { kind, inode }) if kind.is_node() => {
-                    let old = self.before(block, disks)?;
+                Some(Use { kind, inode, .. }) if kind.is_node() => {
+                    let old = if self.unread.contains(&block) {
+                        Arc::default()
+                    } else {
+                        self.before(block, disks)?
+                    };
                     let old_claims = map::of_node(kind, &old, &self.superblock);
                     let new_claims = map::of_node(kind, new, &self.superblock);
-                    change.differ(inode, old_claims, new_claims);
+                    let mapper = Mapper { inode, node: block };
+                    of_nodes.differ(mapper, old_claims, new_claims);
+                    applied.mappers.push(mapper);
                 }
                 _ => {}
             }
             found.push(explanation);
         }
-        for (inode, claim) in std::mem::take(&mut change.gone) {
-            self.release(inode, claim, &mut applied, disks)?;
+        // Claims are taken from the end: a node that an inode has lost to another speaks first.
+        let change = of_inodes.and(of_nodes);
+        for (mapper, claim) in change.gone {
+            self.release(mapper, claim, &mut applied, disks)?;
         }
-        let visited = self.claim(
-            std::mem::take(&mut change.come),
-            blocks,
-            &mut applied,
-            disks,
-        )?;
+        let visited = self.claim(change.come, blocks, trust, &mut applied, disks)?;
         for ((&block, &new), known) in blocks.iter().zip(found) {
             let was_read = visited.contains(&block);
             let explanation = match known {
@@ -231,6 +272,16 @@ impl State {
         }
         self.names_gone();
         Ok(applied)
+    }
+
+    /// Without a journal: these were written at `event`.
+    pub fn written_at(&mut self, mappers: &[Mapper], event: u64) {
+        for &mapper in mappers {
+            let used = self.space.get(mapper.node);
+            if mapper.node == 0 || used.is_some_and(|used| used.inode == mapper.inode) {
+                self.written.insert(mapper, event);
+            }
+        }
     }
 
     fn keeps(&self, block: u64, explanation: Explanation) -> bool {

@@ -16,6 +16,7 @@ const INCOMPAT_JOURNAL_DEV: u32 = 0x8;
 const INCOMPAT_META_BG: u32 = 0x10;
 const INCOMPAT_64BIT: u32 = 0x80;
 const INCOMPAT_MMP: u32 = 0x100;
+const INCOMPAT_EA_INODE: u32 = 0x400;
 const RO_SPARSE_SUPER: u32 = 0x1;
 
 /// The largest disk of a recording: 2 TiB.
@@ -156,6 +157,11 @@ impl Superblock {
     /// Whether directory entries hold the type of the file.
     pub fn has_file_types(&self) -> bool {
         self.incompat & INCOMPAT_FILETYPE != 0
+    }
+
+    /// Whether large attributes have inodes of their own.
+    pub fn has_value_inodes(&self) -> bool {
+        self.incompat & INCOMPAT_EA_INODE != 0
     }
 
     /// Block groups.
