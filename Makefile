@@ -53,7 +53,7 @@ test: setup ## Run all tests, Rust's and then Python's (as root: without it thos
 	$(BIN)/python -m pytest $(PYTEST)
 
 .PHONY: fuzz
-fuzz: system ## Explain damaged recordings until one breaks what must hold: SECONDS=600 for each of TARGETS="ext xfs btrfs recording dm_log_writes"
+fuzz: system ## Explain damaged recordings until one breaks what must hold: SECONDS=600 for each of TARGETS="ext xfs btrfs strip recording dm_log_writes"
 	@fuzz/run $(SECONDS) $(TARGETS)
 
 .PHONY: check check-rust check-python check-repository

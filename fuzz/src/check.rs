@@ -1,10 +1,14 @@
 //! What is asked of every recording, and what must hold of the answers.
 
-use fscost_analysis::Table;
-use fscost_recording::{Event, Instant, Op, Recording, intervals, verify};
+use fscost_analysis::{
+    Table,
+    classify::{Structure, explain},
+};
+use fscost_recording::{Event, Instant, Mark, Op, Recording, intervals, verify};
 use std::path::Path;
 
-/// Explain a recording that is whole; every write is covered exactly by its rows, and a hole punched by none or exactly.
+/// Explain a recording that is whole; every write is covered exactly by its rows, and a hole punched by none or exactly: of them no more are taken for
+/// zeroes than the kernel counted.
 pub fn explain_all(recording: &Recording) {
     let table = Table::new(recording).expect("a whole recording is explained");
     let explained = &table.explained;
@@ -12,9 +16,11 @@ pub fn explain_all(recording: &Recording) {
     let mut rows = rows.map(|row| row.expect("rows are read back")).peekable();
     let mut number = 0;
     let mut punched_bytes = 0;
-    for_each_event(recording, |event, _| {
+    let mut counted = Counted::new(recording);
+    for_each_event(recording, |event, content| {
         let is_zeroes = event.op == Op::Punch && rows.peek().is_some_and(|row| row.event == number);
         punched_bytes += if is_zeroes { event.length } else { 0 };
+        counted.event(event, content, is_zeroes);
         if is_zeroes || matches!(event.op, Op::Write | Op::WriteZeroes) {
             let mut at = event.offset;
             while let Some(row) = rows.next_if(|row| row.event == number) {
@@ -33,6 +39,50 @@ pub fn explain_all(recording: &Recording) {
     });
     assert!(rows.next().is_none(), "rows of no event");
     assert_eq!(punched_bytes, explained.punched_bytes.iter().sum::<u64>());
+}
+
+/// What was written, punched, and taken for zeroes since the last mark, beside what the kernel counted as written.
+struct Counted {
+    disks: Vec<String>,
+    before: Vec<Option<u64>>,
+    since: Vec<[u64; 3]>,
+}
+
+impl Counted {
+    fn new(recording: &Recording) -> Counted {
+        let disks = recording.header().disks.iter();
+        let disks: Vec<_> = disks.map(|disk| disk.name.clone()).collect();
+        Counted {
+            before: vec![Some(0); disks.len()],
+            since: vec![[0; 3]; disks.len()],
+            disks,
+        }
+    }
+
+    fn event(&mut self, event: &Event, content: &[u8], is_zeroes: bool) {
+        if event.op == Op::Mark {
+            let detail = Mark::from_bytes(content).expect("a mark").detail;
+            for ((name, before), since) in
+                self.disks.iter().zip(&mut self.before).zip(&mut self.since)
+            {
+                let now = detail["kernel"][name.as_str()]["write_bytes"].as_u64();
+                let [written, punched, zeroes] = std::mem::take(since);
+                let left = now.zip(std::mem::replace(before, now));
+                let left = left.and_then(|(now, before)| now.checked_sub(before));
+                if let Some(left) = left.and_then(|left| left.checked_sub(written)) {
+                    assert!(left > punched || zeroes <= left, "{zeroes} of {left}");
+                    assert!(left != punched || zeroes == left, "{zeroes} of {left}");
+                }
+            }
+        } else if let Some(since) = self.since.get_mut(usize::from(event.disk)) {
+            match event.op {
+                Op::Write | Op::WriteZeroes => since[0] += event.length,
+                Op::Punch => since[1] += event.length,
+                _ => {}
+            }
+            since[2] += if is_zeroes { event.length } else { 0 };
+        }
+    }
 }
 
 /// All that can be asked of a file that may or may not be a recording: answers or errors.
@@ -83,6 +133,54 @@ pub fn assert_same_events(one: &Recording, other: &Recording) {
         kept
     };
     assert_eq!(kept(one), kept(other));
+}
+
+/// The same requests, and of no sector of a file's data what it held.
+pub fn assert_stripped(recording: &Recording, stripped: &Recording) {
+    let mut contents = Vec::new();
+    for_each_event(stripped, |event, content| {
+        contents.push((
+            Event {
+                content_offset: 0,
+                ..*event
+            },
+            content.to_vec(),
+        ));
+    });
+    let mut rows = explain(recording)
+        .expect("a whole recording is explained")
+        .rows
+        .into_iter()
+        .peekable();
+    let mut number = 0;
+    for_each_event(recording, |event, content| {
+        let (kept, left) = &contents[number];
+        if event.op != Op::Mark {
+            let event = Event {
+                content_offset: 0,
+                ..*event
+            };
+            assert_eq!(&event, kept, "event {number}");
+            assert_eq!(content.len(), left.len(), "event {number}");
+        }
+        while let Some(row) = rows.next_if(|row| row.event == number as u64) {
+            if row.home.unwrap_or(row.structure) != Structure::FileData {
+                continue;
+            }
+            let within = (row.offset - event.offset) as usize;
+            let range = within..within + row.length as usize;
+            let sectors = |content: &[u8]| {
+                let content = content.get(range.clone()).unwrap_or_default();
+                content.chunks_exact(512).map(Vec::from).collect::<Vec<_>>()
+            };
+            for (before, after) in sectors(content).into_iter().zip(sectors(left)) {
+                let is_zero = before.iter().all(|&byte| byte == 0);
+                assert!(is_zero || before != after, "content stays: {row:?}");
+            }
+        }
+        number += 1;
+    });
+    assert_eq!(number, contents.len());
 }
 
 fn for_each_event(recording: &Recording, mut visit: impl FnMut(&Event, &[u8])) {

@@ -10,7 +10,9 @@ mod seed;
 use arbitrary::{Arbitrary as _, Unstructured};
 use check::{explain_all, open_all};
 use damage::Damage;
+use fscost_analysis::Names;
 use fscost_recording::{Recording, dm_log_writes};
+use seed::Seed;
 use std::path::Path;
 
 /// More than any input of a few hundred KB may take: allocating more aborts. The recorder's own frames are 21 MiB of it.
@@ -23,11 +25,12 @@ static ALLOCATOR: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::Syste
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("ext", ext),
     ("xfs", xfs),
     ("btrfs", btrfs),
     ("others", others),
+    ("strip", strip),
     ("recording", recording),
     ("dm_log_writes", dm_log_writes),
 ];
@@ -52,19 +55,42 @@ pub fn others(input: &[u8]) {
     family("others", input);
 }
 
+/// Damage to a small recording of a family that can be stripped, whose contents are then taken out; the first byte says what becomes of names.
+pub fn strip(input: &[u8]) {
+    let Some((&names, input)) = input.split_first() else {
+        return;
+    };
+    let names = [Names::Replace, Names::Extensions, Names::Keep][usize::from(names) % 3];
+    let seeds = ["ext", "xfs", "btrfs"].into_iter().flat_map(seed::of);
+    damaged(&seeds.collect::<Vec<_>>(), input, |folder, damaged| {
+        let path = folder.join("stripped");
+        fscost_analysis::strip(damaged, &path, names, &[7; 32]).expect("a whole recording");
+        let stripped = Recording::open(&path).expect("what was just written");
+        check::assert_stripped(damaged, &stripped);
+        explain_all(&stripped);
+    });
+}
+
 fn family(name: &str, input: &[u8]) {
+    let seeds: Vec<_> = seed::of(name).iter().collect();
+    damaged(&seeds, input, |_, damaged| explain_all(damaged));
+}
+
+fn damaged(seeds: &[&Seed], input: &[u8], check: impl FnOnce(&Path, &Recording)) {
     let Ok(damage) = Damage::arbitrary_take_rest(Unstructured::new(input)) else {
         return;
     };
     if std::env::var_os("FSCOST_FUZZ_PRINT").is_some() {
         eprintln!("{damage:#?}");
     }
-    let seeds = seed::of(name);
-    let seed = &seeds[usize::from(damage.seed) % seeds.len()];
+    let seed = seeds[usize::from(damage.seed) % seeds.len()];
     bounded(|folder| {
         let path = folder.join("damaged");
         seed.with(&damage).write(&path);
-        explain_all(&Recording::open(&path).expect("what was just written"));
+        check(
+            folder,
+            &Recording::open(&path).expect("what was just written"),
+        );
     });
 }
 

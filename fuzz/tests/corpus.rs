@@ -44,6 +44,11 @@ fn others() {
 }
 
 #[test]
+fn strip() {
+    run("strip");
+}
+
+#[test]
 fn recording() {
     run("recording");
 }
