@@ -148,7 +148,7 @@ impl Running {
             let applied = self.state.settle(disks)?;
             self.take_effect(&applied, event, rows);
             self.pending.settle();
-            self.name_rows(rows);
+            self.name_again(rows);
         }
         Ok(())
     }

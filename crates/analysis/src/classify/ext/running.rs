@@ -27,6 +27,8 @@ pub(super) struct Running {
     pub(super) open: Open,
     /// Rows whose owner's name comes later, where there is no journal.
     pub(super) unnamed: Vec<usize>,
+    /// Rows that got a path since the last mark; without a journal only.
+    named: Vec<usize>,
     /// How often names had changed when rows got theirs, and how many rows were left.
     named_at: (u64, usize),
     /// Rows of the journal's own blocks, by the transaction that they are for.
@@ -78,6 +80,7 @@ impl Running {
             pending: Pending::default(),
             open: Open::default(),
             unnamed: Vec::new(),
+            named: Vec::new(),
             named_at: (0, 0),
             own: HashMap::new(),
             written_home: BTreeMap::new(),
@@ -295,10 +298,27 @@ impl Running {
                     if let Some(row) = rows.get_mut(number) {
                         row.path = path;
                     }
+                    if self.named.len() < MAX_WAITING {
+                        self.named.push(number);
+                    }
                 }
             }
         }
         self.named_at = (changes, self.unnamed.len());
+    }
+
+    /// All directories are on the disk: an inode may have been named after what it was before, whose entry was there still.
+    pub(super) fn name_again(&mut self, rows: &mut Rows) {
+        self.name_rows(rows);
+        for number in std::mem::take(&mut self.named) {
+            let Some(&mut row) = rows.get_mut(number) else {
+                continue;
+            };
+            let path = self.state.names.path(row.inode as u32, &mut rows.paths);
+            if let Some(row) = rows.get_mut(number).filter(|_| path.is_some()) {
+                row.path = path;
+            }
+        }
     }
 
     /// Why a block is written home that the journal has copies of; `None` if it has none, so that this is the first that is seen of its content.
