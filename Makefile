@@ -79,11 +79,11 @@ check-repository: .venv/.packages
 	$(BIN)/python -m pytest --quiet tests/repo
 
 .PHONY: bench
-bench: setup ## Measure the recorder's overhead and the cost of an explanation (needs root); one: ARGS='classify …' or 'overhead …'
+bench: setup ## Measure the overhead of recording, the cost of an explanation and of a guest (needs root); one: ARGS='classify …', 'overhead …' or 'vm …'
 	cargo build --package fscost-analysis --examples --release --locked
 	set -- $(ARGS); \
 	if [[ $$# -gt 0 ]]; then $(BIN)/python benches/$$1.py "$${@:2}"; \
-	else $(BIN)/python benches/overhead.py; $(BIN)/python benches/classify.py; fi
+	else for each in overhead classify vm; do $(BIN)/python benches/$$each.py; done; fi
 
 .PHONY: fmt
 fmt: setup ## Format the Rust and Python code and mend what the linter can mend safely

@@ -37,7 +37,24 @@ class Somebody:
     @property
     def environment(self) -> dict[str, str]:
         cache_home = str(self.home / "cache")
-        return {"HOME": str(self.home), "XDG_CACHE_HOME": cache_home, "TMPDIR": str(self.home), "PATH": "/usr/bin:/bin", "COLUMNS": "200"}
+        programs = Path(sys.executable).parent
+        return {
+            "HOME": str(self.home),
+            "XDG_CACHE_HOME": cache_home,
+            "TMPDIR": str(self.home),
+            "PATH": f"/usr/bin:/bin:{programs}",
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "COLUMNS": "200",
+        }
+
+    def python(self) -> list[str]:
+        """One that this user may run, with what is installed for ours: a root's own Python may lie in root's home."""
+        for python in (sys.executable, "/usr/bin/python3"):
+            probe = self.command(python, "-c", "import fscost._native, sys; print(sys.version_info[:2])")
+            answer = subprocess.run(probe, env=self.environment, cwd="/", capture_output=True, text=True, check=False)
+            if answer.stdout.strip() == str(sys.version_info[:2]):
+                return [python]
+        pytest.skip(f"user {self.uid} may not enter this checkout, or has no Python {sys.version_info[:2]}: {answer.stderr.strip()[-200:]}")
 
 
 @pytest.fixture
@@ -53,13 +70,7 @@ def somebody() -> Iterator[Somebody]:
         shutil.copytree(cache.root() / "kernels" / kernels.DEFAULT, target)
         if os.geteuid() == 0:
             subprocess.run(["chown", "-R", f"{uid}:{uid}", home], check=True)
-        found = Somebody(home, uid)
-        probe = subprocess.run(
-            found.command(sys.executable, "-c", "import fscost._native"), env=found.environment, capture_output=True, check=False
-        )
-        if probe.returncode != 0:
-            pytest.skip(f"user {uid} may not enter this checkout: {probe.stderr.decode().strip().splitlines()[-1]}")
-        yield found
+        yield Somebody(home, uid)
     finally:
         shutil.rmtree(home)
 
@@ -79,8 +90,20 @@ def privileges(tag: str) -> dict[str, set[tuple[str, ...]]]:
 def test_a_comparison_by_an_ordinary_user(somebody: Somebody) -> None:
     out = somebody.home / "run"
     tag = f"FSCOST_SOMEBODY={somebody.home.name}"
-    fscost = str(Path(sys.executable).parent / "fscost")
-    words = [fscost, "compare", "--on", "ext4", "--on", "xfs", "--min-repetitions", "1", "--max-repetitions", "1"]
+    words = [
+        *somebody.python(),
+        "-c",
+        "from fscost.cli.app import main; main()",
+        "compare",
+        "--on",
+        "ext4",
+        "--on",
+        "xfs",
+        "--min-repetitions",
+        "1",
+        "--max-repetitions",
+        "1",
+    ]
     words += ["--out", str(out), "--", "sh", "-c", "id -u > who; head -c 3000000 /dev/urandom > file"]
     name, _, value = tag.partition("=")
     seen: dict[str, set[tuple[str, ...]]] = {}
