@@ -78,6 +78,10 @@ class LastWriters:
         tag = re.search(rb"TAG (\d+) ", self.image[at // SECTOR : (at + length) // SECTOR].tobytes())
         return int(tag[1]) if tag else None
 
+    def is_zero(self, at: int, length: int) -> bool:
+        """Whether nothing else is there."""
+        return not self.image[at // SECTOR : (at + length) // SECTOR].any()
+
     def owned(self, at: int, length: int) -> int | None:
         """The inode whose attribute a block holds."""
         tag = re.search(rb"OWNER (\d+) ", self.image[at // SECTOR : (at + length) // SECTOR].tobytes())
@@ -138,14 +142,15 @@ def check_tags(last: LastWriters, names: Names) -> int:
             assert row.home == "file_data" or row.structure == "log", what
             continue
         assert row.structure == "file_data", what
-        if row.inode is None and inode in names.lost:
+        # A file that was made and removed between two commits: its name, or that it was there at all, never reached the disk.
+        if inode in names.lost and (row.inode is None or (row.inode == inode and row.path is None)):
             lost += 1
             continue
         assert row.inode == inode, what
         assert names.has(inode, row.path), what
         count += 1
-    # Without a journal inodes are written seldom: of what is freed before, nothing on the disk says whose it was.
-    assert lost <= (count + lost) // (20 if names.has_journal else 2), f"{lost} of {count + lost} sectors are of no inode"
+    # Of what is freed before a commit nothing on the disk says whose it was; without a journal inodes are written seldom. Compressed data shows few tags.
+    assert lost <= (count + lost) // (5 if names.has_journal else 2), f"{lost} of {count + lost} sectors are of no inode"
     return count
 
 
@@ -205,8 +210,8 @@ def check_xfs(image: Path, last: LastWriters, names: Names, rng: random.Random) 
         assert row.structure in XFS_KINDS[kind], what
         compared += 1
         if inode and row.structure == "file_data":
-            # What an inode was given and has not written is another's.
-            assert row.inode in (int(inode), last.tagged(at, size)), what
+            # What an inode was given and has not written is another's; zeroes do not say whose.
+            assert row.inode in (int(inode), last.tagged(at, size)) or last.is_zero(at, size), what
             assert names.has(row.inode, row.path), f"{what}: {names.paths[int(inode)]}"
     return compared
 
