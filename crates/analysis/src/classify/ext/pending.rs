@@ -380,6 +380,16 @@ mod tests {
     }
 
     #[test]
+    fn after_all_is_on_the_disk_nothing_waits() {
+        let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
+        write(&mut pending, &mut rows, 1, None, &state);
+        pending.settle();
+        own(&mut state, 100, 10, inode(12));
+        pending.resolve((100, 10), 2, false, &mut state, &mut rows);
+        assert_eq!(found(&rows), [(100, 10, 0)]);
+    }
+
+    #[test]
     fn as_many_wait_as_may() {
         let (state, mut pending) = (state(), Pending::default());
         for number in 0..=MAX_WAITING {
