@@ -26,6 +26,25 @@ pub struct Write<'a> {
 }
 
 impl<'a> Write<'a> {
+    /// A row of all of it, which is nobody's.
+    pub fn row(&self, structure: Structure, causes: Causes) -> Row {
+        Row {
+            event: self.event,
+            disk: self.disk,
+            offset: self.offset,
+            length: self.length,
+            structure,
+            home: None,
+            home_offset: None,
+            causes,
+            inode: NO_INODE,
+            tree: 0,
+            path: None,
+            transaction: None,
+            copy: 0,
+        }
+    }
+
     /// `length` bytes of it from byte `from` on.
     pub fn part(&self, from: u64, length: u64) -> Write<'a> {
         let content = usize::try_from(from)
@@ -87,11 +106,15 @@ pub trait Family {
         false
     }
 
-    /// A discard: the range reads as zeros.
-    fn discard(&mut self, disk: u16, offset: u64, length: u64, rows: &mut Rows) -> Result<()>;
+    /// A discard: the range reads as zeros. Most know what was released from the metadata before.
+    fn discard(&mut self, _disk: u16, _offset: u64, _length: u64, _rows: &mut Rows) -> Result<()> {
+        Ok(())
+    }
 
     /// A flush has completed.
-    fn flush(&mut self, disk: u16, event: u64, rows: &mut Rows) -> Result<()>;
+    fn flush(&mut self, _disk: u16, _event: u64, _rows: &mut Rows) -> Result<()> {
+        Ok(())
+    }
 
     /// A mark: between the phases of a run all is on the disk.
     fn mark(&mut self, _event: u64, _disks: &mut Disks<'_>, _rows: &mut Rows) -> Result<()> {
@@ -252,7 +275,8 @@ impl Engine<'_> {
                 family.write(&write, &mut self.disks, &mut self.rows)
             }
             (_, None) if is_written => {
-                self.rows.push(unknown(&write));
+                self.rows
+                    .push(write.row(Structure::Unknown, Causes::one(Cause::Unknown)));
                 Ok(())
             }
             (Op::Discard | Op::Punch, Some(family)) => {
@@ -277,24 +301,5 @@ impl Engine<'_> {
             families,
             punched_bytes: self.zeroes.into_bytes(),
         })
-    }
-}
-
-/// A write of which nothing is known.
-fn unknown(write: &Write<'_>) -> Row {
-    Row {
-        event: write.event,
-        disk: write.disk,
-        offset: write.offset,
-        length: write.length,
-        structure: Structure::Unknown,
-        home: None,
-        home_offset: None,
-        causes: Causes::one(Cause::Unknown),
-        inode: NO_INODE,
-        tree: 0,
-        path: None,
-        transaction: None,
-        copy: 0,
     }
 }

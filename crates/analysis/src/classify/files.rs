@@ -63,6 +63,7 @@ pub struct Files {
     /// Rows whose path is to be set, and how often it was looked up.
     nameless: Vec<(usize, u64, u8)>,
     ticked_ns: u64,
+    is_formatting: bool,
 }
 
 impl Files {
@@ -75,7 +76,17 @@ impl Files {
             waiting: Waiting::default(),
             nameless: Vec::new(),
             ticked_ns: 0,
+            is_formatting: true,
         }
+    }
+
+    /// A write comes. With the first after mkfs, what that wrote is whose it is.
+    pub fn begin(&mut self, write: &Write<'_>, rows: &mut Rows) {
+        if self.is_formatting && !write.formatting {
+            self.settle(rows);
+            self.waiting = Waiting::default();
+        }
+        self.is_formatting = write.formatting;
     }
 
     /// Part of a write of which the content or the place says what it is.
@@ -85,19 +96,10 @@ impl Files {
             false => part.causes,
         };
         let number = rows.push(Row {
-            event: write.event,
-            disk: write.disk,
-            offset: write.offset,
-            length: write.length,
-            structure: part.structure,
-            home: None,
-            home_offset: None,
-            causes,
             inode: part.inode,
-            tree: 0,
-            path: None,
             transaction: part.transaction,
             copy: part.copy,
+            ..write.row(part.structure, causes)
         });
         self.look_up_later(number, part.inode, 0);
         number
@@ -244,12 +246,6 @@ impl Files {
             self.ticked_ns = time_ns;
             self.commit(PATIENCE, rows);
         }
-    }
-
-    /// mkfs has ended: what it wrote is whose it is.
-    pub fn end_formatting(&mut self, rows: &mut Rows) {
-        self.settle(rows);
-        self.waiting = Waiting::default();
     }
 
     /// A name may be on its way still, and the one that is known be of another inode with this number.

@@ -16,6 +16,7 @@ mod f2fs;
 mod fat;
 mod files;
 mod fingerprints;
+mod follower;
 mod inodes;
 mod jfs;
 mod names;

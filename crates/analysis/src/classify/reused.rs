@@ -101,19 +101,8 @@ mod tests {
         let mut rows = Rows::default();
         let mut write = || {
             rows.push(Row {
-                event: 1,
-                disk: 0,
-                offset: 100,
-                length: 10,
-                structure: Structure::FileData,
-                home: None,
-                home_offset: None,
-                causes: Causes::one(Cause::Data),
                 inode: 12,
-                tree: 0,
-                path: None,
-                transaction: None,
-                copy: 0,
+                ..Row::data(100, 10)
             })
         };
         let (before, during) = (write(), write());

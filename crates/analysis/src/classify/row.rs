@@ -37,6 +37,26 @@ pub struct Row {
 }
 
 impl Row {
+    /// Data of nobody, for tests.
+    #[cfg(test)]
+    pub fn data(offset: u64, length: u64) -> Row {
+        Row {
+            event: 1,
+            disk: 0,
+            offset,
+            length,
+            structure: Structure::FileData,
+            home: None,
+            home_offset: None,
+            causes: Causes::one(crate::classify::Cause::Data),
+            inode: NO_INODE,
+            tree: 0,
+            path: None,
+            transaction: None,
+            copy: 0,
+        }
+    }
+
     /// Take `next` into this row, if it is the same write going on with the same explanation.
     pub(super) fn absorb(&mut self, next: &Row) -> bool {
         let follows = Row {

@@ -244,25 +244,11 @@ fn take(waiters: &mut Waiters, offset: u64, length: u64, rows: &mut Rows) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::{Cause, Causes, NO_INODE, Structure};
+
     use proptest::prelude::*;
 
     fn push(waiting: &mut Waiting, rows: &mut Rows, offset: u64, length: u64) {
-        let row = rows.push(Row {
-            event: 0,
-            disk: 0,
-            offset,
-            length,
-            structure: Structure::FileData,
-            home: None,
-            home_offset: None,
-            causes: Causes::one(Cause::Data),
-            inode: NO_INODE,
-            tree: 0,
-            path: None,
-            transaction: None,
-            copy: 0,
-        });
+        let row = rows.push(Row::data(offset, length));
         waiting.insert(row, offset, length, MAX_WAITING);
     }
 

@@ -299,19 +299,9 @@ mod tests {
 
     fn row(cause: Cause) -> Row {
         Row {
-            event: 1,
-            disk: 0,
-            offset: 0,
-            length: 4096,
             structure: Structure::Unknown,
-            home: None,
-            home_offset: None,
             causes: Causes::one(cause),
-            inode: NO_INODE,
-            tree: 0,
-            path: None,
-            transaction: None,
-            copy: 0,
+            ..Row::data(0, 4096)
         }
     }
 

@@ -51,6 +51,7 @@ pub mod kind {
     pub const DIR_ITEM: u8 = 84;
     pub const DIR_INDEX: u8 = 96;
     pub const EXTENT_DATA: u8 = 108;
+    pub const CSUM: u8 = 128;
     pub const ROOT_ITEM: u8 = 132;
     pub const ROOT_BACKREF: u8 = 144;
     pub const ROOT_REF: u8 = 156;
@@ -59,6 +60,7 @@ pub mod kind {
     pub const SHARED_DATA_REF: u8 = 184;
     pub const CHUNK: u8 = 228;
     pub const DEV_REPLACE: u8 = 250;
+    pub const STRING: u8 = 253;
 }
 
 /// Trees by the objectid of their root.

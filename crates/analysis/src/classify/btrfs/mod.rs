@@ -18,7 +18,9 @@ mod pieces;
 mod superblock;
 mod volume;
 
-use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Row, Rows, Structure, Write};
+pub(crate) use key::kind;
+
+use crate::classify::{Cause, Causes, Disks, Family, Row, Rows, Structure, Write};
 use commit::Follower;
 use devices::{Devices, superblock_of};
 use fscost_recording::{Image, Recording, Result};
@@ -75,36 +77,19 @@ impl Family for Btrfs {
                 write.length - at,
                 content,
             );
+            let cause = if formatting {
+                Cause::Format
+            } else {
+                Cause::Unknown
+            };
             let row = Row {
-                event: write.event,
-                disk: write.disk,
                 offset: write.offset + at,
                 length: bytes.clamp(1, write.length - at),
-                structure: Structure::Unknown,
-                home: None,
-                home_offset: None,
-                causes: Causes::one(if formatting {
-                    Cause::Format
-                } else {
-                    Cause::Unknown
-                }),
-                inode: NO_INODE,
-                tree: 0,
-                path: None,
-                transaction: None,
-                copy: 0,
+                ..write.row(Structure::Unknown, Causes::one(cause))
             };
             at += row.length;
             self.piece(piece, row, content, disks, rows)?;
         }
-        Ok(())
-    }
-
-    fn discard(&mut self, _disk: u16, _offset: u64, _length: u64, _rows: &mut Rows) -> Result<()> {
-        Ok(())
-    }
-
-    fn flush(&mut self, _disk: u16, _event: u64, _rows: &mut Rows) -> Result<()> {
         Ok(())
     }
 

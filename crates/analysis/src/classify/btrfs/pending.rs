@@ -85,31 +85,12 @@ impl Pending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::{Cause, Causes, NO_INODE};
-
-    fn row(offset: u64, length: u64) -> Row {
-        Row {
-            event: 1,
-            disk: 0,
-            offset,
-            length,
-            structure: Structure::FileData,
-            home: None,
-            home_offset: None,
-            causes: Causes::one(Cause::Data),
-            inode: NO_INODE,
-            tree: 0,
-            path: None,
-            transaction: None,
-            copy: 0,
-        }
-    }
 
     #[test]
     fn two_writes_of_one_place_wait_for_the_same_owner() {
         let (mut pending, mut rows) = (Pending::default(), Rows::default());
         for _ in 0..2 {
-            pending.push(row(4096, 4096), &mut rows);
+            pending.push(Row::data(4096, 4096), &mut rows);
         }
         pending.claim(0, 4096, 4096, &mut rows, |row| row.inode = 7);
         assert!(rows.to_vec().iter().all(|r| r.inode == 7));
@@ -118,9 +99,9 @@ mod tests {
     #[test]
     fn what_was_not_owned_at_a_commit_is_not_owned_by_what_comes_after_it() {
         let (mut pending, mut rows) = (Pending::default(), Rows::default());
-        pending.push(row(0, 12288), &mut rows);
+        pending.push(Row::data(0, 12288), &mut rows);
         pending.grow_old(2);
-        pending.push(row(4096, 4096), &mut rows);
+        pending.push(Row::data(4096, 4096), &mut rows);
         pending.claim(0, 0, 8192, &mut rows, |row| row.inode = 7);
         let rows = rows.to_vec().into_iter();
         let mut found: Vec<_> = rows.map(|r| (r.offset, r.length, r.inode)).collect();

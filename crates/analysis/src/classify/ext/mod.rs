@@ -119,11 +119,6 @@ impl Family for Ext {
         running.is_some_and(|running| running.is_in_use(offset, length, self.block_bytes))
     }
 
-    /// What is discarded was released by the metadata before.
-    fn discard(&mut self, _: u16, _: u64, _: u64, _: &mut Rows) -> Result<()> {
-        Ok(())
-    }
-
     fn flush(&mut self, _: u16, _: u64, rows: &mut Rows) -> Result<()> {
         if let Some(running) = &mut self.running {
             running.name_rows(rows);

@@ -316,7 +316,7 @@ fn names_others(kind: Kind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{space::Kind, superblock::Superblock};
+    use super::super::{space::Kind, state::ext2};
     use super::*;
     use crate::classify::Structure;
     use fscost_recording::Recording;
@@ -328,19 +328,7 @@ mod tests {
 
     /// Of ext2 with 1 KiB blocks, inode 13 has block 100. Inodes lie from block 10 on.
     fn state() -> State {
-        let mut bytes = [0; 1024];
-        let fields = [
-            (0, 2048),
-            (4, 8192),
-            (0x14, 1),
-            (0x20, 8192),
-            (0x28, 2048),
-            (0x38, 0xEF53),
-        ];
-        for (at, value) in fields {
-            bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
-        }
-        let mut state = State::new(Superblock::parse(&bytes).unwrap(), 0);
+        let mut state = ext2();
         let of = |kind, inode| Use {
             kind,
             inode,

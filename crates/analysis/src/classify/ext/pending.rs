@@ -271,26 +271,9 @@ mod tests {
         journal::Piece,
         pieces::plain,
         space::{Content, Use},
-        superblock::Superblock,
+        state::ext2 as state,
     };
     use super::*;
-
-    /// 1 KiB blocks, 8 MiB.
-    fn state() -> State {
-        let mut bytes = [0; 1024];
-        let fields = [
-            (0, 2048),
-            (4, 8192),
-            (0x14, 1),
-            (0x20, 8192),
-            (0x28, 2048),
-            (0x38, 0xEF53),
-        ];
-        for (at, value) in fields {
-            bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
-        }
-        State::new(Superblock::parse(&bytes).unwrap(), 0)
-    }
 
     fn own(state: &mut State, start: u64, length: u64, mapper: Mapper) -> Use {
         let kind = Kind::Content(Content::Data);

@@ -358,3 +358,21 @@ impl State {
         Ok(places)
     }
 }
+
+/// Of an ext2 of 8 MiB with blocks of 1 KiB, for tests.
+#[cfg(test)]
+pub(super) fn ext2() -> State {
+    let mut bytes = [0; 1024];
+    let fields = [
+        (0, 2048),
+        (4, 8192),
+        (0x14, 1),
+        (0x20, 8192),
+        (0x28, 2048),
+        (0x38, 0xEF53),
+    ];
+    for (at, value) in fields {
+        bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
+    }
+    State::new(Superblock::parse(&bytes).expect("a superblock"), 0)
+}

@@ -10,6 +10,7 @@ mod node;
 use crate::bytes::le32;
 use crate::classify::files::{Files, Owner, Part, cause_of, runs};
 use crate::classify::fingerprints::Fingerprints;
+use crate::classify::follower::Follower;
 use crate::classify::{Cause, Causes, Disks, Family, Now, Rows, Structure, Write};
 use checkpoint::Checkpoints;
 use fscost_recording::{Image, Recording, Result};
@@ -115,7 +116,6 @@ pub fn detect(
             checkpoints: Checkpoints::new(&geometry),
             kinds: HashMap::new(),
             versions: HashMap::new(),
-            formatting: true,
             geometry,
         });
         family
@@ -131,10 +131,11 @@ struct F2fs {
     kinds: HashMap<u32, Structure>,
     /// Nodes as they were written last, by number, with their generations.
     versions: HashMap<u32, (u32, Fingerprints)>,
-    formatting: bool,
 }
 
-impl Family for F2fs {
+impl Follower for F2fs {
+    const IS_LOG_STRUCTURED: bool = true;
+
     fn name(&self) -> &'static str {
         "f2fs"
     }
@@ -143,11 +144,11 @@ impl Family for F2fs {
         disk == self.disk
     }
 
-    fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        if self.formatting && !write.formatting {
-            self.files.end_formatting(rows);
-        }
-        self.formatting = write.formatting;
+    fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         let mut now = Now { write, disks };
         let mut done = 0;
         // Data blocks in a row are one part.
@@ -181,20 +182,6 @@ impl Family for F2fs {
         if let Some(from) = data_from {
             self.data(&write.part(from, done - from), rows);
         }
-        Ok(())
-    }
-
-    fn discard(&mut self, _disk: u16, offset: u64, length: u64, _rows: &mut Rows) -> Result<()> {
-        self.files.free(offset, length);
-        Ok(())
-    }
-
-    fn flush(&mut self, _disk: u16, _event: u64, _rows: &mut Rows) -> Result<()> {
-        Ok(())
-    }
-
-    fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        self.files.settle(rows);
         Ok(())
     }
 }

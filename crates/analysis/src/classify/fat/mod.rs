@@ -6,6 +6,7 @@ mod directory;
 mod layout;
 
 use crate::classify::files::{Files, Owner, Part};
+use crate::classify::follower::Follower;
 use crate::classify::{Cause, Disks, Family, NO_INODE, Now, Rows, Structure, Write};
 use directory::{ENTRY, MOST};
 use fscost_recording::{Image, Recording, Result};
@@ -32,7 +33,6 @@ pub fn detect(
             linked: HashSet::new(),
             before: HashMap::new(),
             after: HashMap::new(),
-            formatting: true,
             layout,
         });
         family
@@ -50,10 +50,11 @@ struct Fat {
     /// For each cluster of a directory, by its offset, where the one before it is; and the other way round.
     before: HashMap<u64, u64>,
     after: HashMap<u64, u64>,
-    formatting: bool,
 }
 
-impl Family for Fat {
+impl Follower for Fat {
+    const IS_LOG_STRUCTURED: bool = false;
+
     fn name(&self) -> &'static str {
         match self.layout.kind {
             Kind::ExFat => "exfat",
@@ -65,11 +66,11 @@ impl Family for Fat {
         disk == self.disk
     }
 
-    fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        if self.formatting && !write.formatting {
-            self.files.end_formatting(rows);
-        }
-        self.formatting = write.formatting;
+    fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         let mut now = Now { write, disks };
         let root = Owner {
             inode: self.layout.root,
@@ -125,21 +126,6 @@ impl Family for Fat {
             }
             self.files.add(&piece, part, rows);
         }
-        self.files.tick(write.time_ns, rows);
-        Ok(())
-    }
-
-    fn discard(&mut self, _disk: u16, _offset: u64, _length: u64, _rows: &mut Rows) -> Result<()> {
-        Ok(())
-    }
-
-    fn flush(&mut self, _disk: u16, _event: u64, rows: &mut Rows) -> Result<()> {
-        self.files.settle(rows);
-        Ok(())
-    }
-
-    fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        self.files.settle(rows);
         Ok(())
     }
 }

@@ -7,8 +7,9 @@ mod tree;
 use crate::bytes::{byte, le32, le64, part};
 use crate::classify::files::{Files, Owner, Part};
 use crate::classify::fingerprints::{Fingerprints, of};
+use crate::classify::follower::{Follower, log_disk};
 use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Now, Rows, Structure, Write};
-use fscost_recording::{Image, Instant, Recording, Result};
+use fscost_recording::{Image, Recording, Result};
 use std::collections::HashMap;
 use tree::{Node, extent};
 
@@ -52,7 +53,7 @@ pub fn detect(
     let log_disk = if is_inline {
         None
     } else {
-        external_log(recording, disk)?
+        log_disk(recording, disk, is_log)?
     };
     Ok(Some(Box::new(Jfs {
         disk,
@@ -64,26 +65,16 @@ pub fn detect(
         left: 0,
         kinds: HashMap::new(),
         inodes: HashMap::new(),
-        formatting: true,
     })))
 }
 
-/// The other disk that is a log (`struct logsuper`).
-fn external_log(recording: &Recording, disk: u16) -> Result<Option<u16>> {
-    for other in (0..recording.header().disks.len() as u16).filter(|&other| other != disk) {
-        let mut image = match recording.image_at(other, &Instant::Mark("mount".into())) {
-            Ok(image) => image,
-            Err(_) => recording.image_at(other, &Instant::End)?,
-        };
-        let mut magic = [0; 4];
-        if image.size_bytes() > LOG_AT + 4 {
-            image.read_at(LOG_AT, &mut magic)?;
-        }
-        if le32(&magic, 0) == LOG_MAGIC {
-            return Ok(Some(other));
-        }
+/// Whether it begins with a `struct logsuper`.
+fn is_log(image: &mut Image<'_>) -> Result<bool> {
+    let mut magic = [0; 4];
+    if image.size_bytes() > LOG_AT + 4 {
+        image.read_at(LOG_AT, &mut magic)?;
     }
-    Ok(None)
+    Ok(le32(&magic, 0) == LOG_MAGIC)
 }
 
 struct Jfs {
@@ -100,10 +91,11 @@ struct Jfs {
     /// What the blocks of an inode's tree are.
     kinds: HashMap<u64, Structure>,
     inodes: HashMap<u64, (u32, Fingerprints)>,
-    formatting: bool,
 }
 
-impl Family for Jfs {
+impl Follower for Jfs {
+    const IS_LOG_STRUCTURED: bool = false;
+
     fn name(&self) -> &'static str {
         "jfs"
     }
@@ -112,11 +104,11 @@ impl Family for Jfs {
         disk == self.disk || Some(disk) == self.log_disk
     }
 
-    fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        if self.formatting && !write.formatting {
-            self.files.end_formatting(rows);
-        }
-        self.formatting = write.formatting;
+    fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         if write.disk != self.disk {
             self.files
                 .add(write, Part::new(Structure::Log, Cause::Log), rows);
@@ -166,21 +158,6 @@ impl Family for Jfs {
                 _ => self.files.add_owned(&piece, rows),
             }
         }
-        self.files.tick(write.time_ns, rows);
-        Ok(())
-    }
-
-    fn discard(&mut self, _disk: u16, _offset: u64, _length: u64, _rows: &mut Rows) -> Result<()> {
-        Ok(())
-    }
-
-    fn flush(&mut self, _disk: u16, _event: u64, rows: &mut Rows) -> Result<()> {
-        self.files.settle(rows);
-        Ok(())
-    }
-
-    fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        self.files.settle(rows);
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ mod summary;
 use crate::bytes::{byte, le16, le32, le64, part};
 use crate::classify::files::{Files, Owner, Part, cause_of};
 use crate::classify::fingerprints::Fingerprints;
+use crate::classify::follower::Follower;
 use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Now, Rows, Structure, Write};
 use fscost_recording::{Image, Recording, Result};
 use ifile::Layout;
@@ -88,7 +89,6 @@ pub fn detect(
             open: HashMap::new(),
             open_blocks: 0,
             inodes: HashMap::new(),
-            formatting: true,
             geometry,
         });
         family
@@ -112,10 +112,11 @@ struct Nilfs2 {
     /// How many they are.
     open_blocks: usize,
     inodes: HashMap<u64, Fingerprints>,
-    formatting: bool,
 }
 
-impl Family for Nilfs2 {
+impl Follower for Nilfs2 {
+    const IS_LOG_STRUCTURED: bool = true;
+
     fn name(&self) -> &'static str {
         "nilfs2"
     }
@@ -124,11 +125,11 @@ impl Family for Nilfs2 {
         disk == self.disk
     }
 
-    fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        if self.formatting && !write.formatting {
-            self.files.end_formatting(rows);
-        }
-        self.formatting = write.formatting;
+    fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         let mut now = Now { write, disks };
         let Geometry {
             block_bytes,
@@ -160,20 +161,6 @@ impl Family for Nilfs2 {
             self.files.add(&write.part(done, length), part, rows);
             done += length;
         }
-        Ok(())
-    }
-
-    fn discard(&mut self, _disk: u16, offset: u64, length: u64, _rows: &mut Rows) -> Result<()> {
-        self.files.free(offset, length);
-        Ok(())
-    }
-
-    fn flush(&mut self, _disk: u16, _event: u64, _rows: &mut Rows) -> Result<()> {
-        Ok(())
-    }
-
-    fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        self.files.settle(rows);
         Ok(())
     }
 }

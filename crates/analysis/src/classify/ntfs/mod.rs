@@ -5,6 +5,7 @@ mod record;
 use crate::bytes::{byte, le16, le64};
 use crate::classify::files::{Files, Owner, Part};
 use crate::classify::fingerprints::Fingerprints;
+use crate::classify::follower::Follower;
 use crate::classify::{Cause, Causes, Disks, Family, Rows, Structure, Write};
 use fscost_recording::{Image, Recording, Result};
 use record::Record;
@@ -78,7 +79,6 @@ pub fn detect(
         first: Record::parse(&first),
         mft: Vec::new(),
         records: HashMap::new(),
-        formatting: true,
         geometry,
     })))
 }
@@ -93,10 +93,11 @@ struct Ntfs {
     mft: Vec<(u64, u64, u64)>,
     /// Records as they were written last, with their sequence numbers.
     records: HashMap<u64, (u16, Fingerprints)>,
-    formatting: bool,
 }
 
-impl Family for Ntfs {
+impl Follower for Ntfs {
+    const IS_LOG_STRUCTURED: bool = false;
+
     fn name(&self) -> &'static str {
         "ntfs"
     }
@@ -105,11 +106,11 @@ impl Family for Ntfs {
         disk == self.disk
     }
 
-    fn write(&mut self, write: &Write<'_>, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        if self.formatting && !write.formatting {
-            self.files.end_formatting(rows);
-        }
-        self.formatting = write.formatting;
+    fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    fn follow(&mut self, write: &Write<'_>, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         if let Some(first) = self.first.take() {
             self.learn(0, &first, rows);
         }
@@ -136,21 +137,6 @@ impl Family for Ntfs {
                 _ => self.files.add_owned(&piece, rows),
             }
         }
-        self.files.tick(write.time_ns, rows);
-        Ok(())
-    }
-
-    fn discard(&mut self, _disk: u16, _offset: u64, _length: u64, _rows: &mut Rows) -> Result<()> {
-        Ok(())
-    }
-
-    fn flush(&mut self, _disk: u16, _event: u64, rows: &mut Rows) -> Result<()> {
-        self.files.settle(rows);
-        Ok(())
-    }
-
-    fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        self.files.settle(rows);
         Ok(())
     }
 }

@@ -5,8 +5,9 @@ mod leaf;
 
 use crate::bytes::{le16, le32};
 use crate::classify::files::{Files, Owner, Part};
+use crate::classify::follower::{Follower, log_disk};
 use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Rows, Structure, Write};
-use fscost_recording::{Image, Instant, Recording, Result};
+use fscost_recording::{Image, Recording, Result};
 use journal::Journal;
 
 const SUPERBLOCK: u64 = 65536;
@@ -79,7 +80,7 @@ pub fn detect(
     };
     let journal_disk = match geometry.journal_magic {
         0 => Some(disk),
-        magic => journal_disk(recording, disk, &geometry, magic)?,
+        magic => log_disk(recording, disk, |image| is_journal(image, &geometry, magic))?,
     };
     Ok(Some(Box::new(Reiserfs {
         disk,
@@ -91,33 +92,18 @@ pub fn detect(
         ),
         files: Files::new(ROOT, Structure::Unknown),
         kinds: leaf::Kinds::default(),
-        formatting: true,
         geometry,
     })))
 }
 
-/// The other disk whose journal's header has the same number (`struct reiserfs_journal_header`, with its parameters behind it).
-fn journal_disk(
-    recording: &Recording,
-    disk: u16,
-    geometry: &Geometry,
-    magic: u32,
-) -> Result<Option<u16>> {
-    for other in (0..recording.header().disks.len() as u16).filter(|&other| other != disk) {
-        let mut image = match recording.image_at(other, &Instant::Mark("mount".into())) {
-            Ok(image) => image,
-            Err(_) => recording.image_at(other, &Instant::End)?,
-        };
-        let header = (geometry.journal_at + geometry.journal_blocks - 1) * geometry.block_bytes;
-        let mut bytes = [0; 64];
-        if header + 64 <= image.size_bytes() {
-            image.read_at(header, &mut bytes)?;
-        }
-        if bytes.chunks(4).any(|word| le32(word, 0) == magic) {
-            return Ok(Some(other));
-        }
+/// Whether its journal's header has this number (`struct reiserfs_journal_header`, with its parameters behind it).
+fn is_journal(image: &mut Image<'_>, geometry: &Geometry, magic: u32) -> Result<bool> {
+    let header = (geometry.journal_at + geometry.journal_blocks - 1) * geometry.block_bytes;
+    let mut bytes = [0; 64];
+    if header + 64 <= image.size_bytes() {
+        image.read_at(header, &mut bytes)?;
     }
-    Ok(None)
+    Ok(bytes.chunks(4).any(|word| le32(word, 0) == magic))
 }
 
 struct Reiserfs {
@@ -127,10 +113,11 @@ struct Reiserfs {
     journal: Journal,
     files: Files,
     kinds: leaf::Kinds,
-    formatting: bool,
 }
 
-impl Family for Reiserfs {
+impl Follower for Reiserfs {
+    const IS_LOG_STRUCTURED: bool = false;
+
     fn name(&self) -> &'static str {
         "reiserfs"
     }
@@ -139,11 +126,11 @@ impl Family for Reiserfs {
         disk == self.disk || Some(disk) == self.journal_disk
     }
 
-    fn write(&mut self, write: &Write<'_>, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        if self.formatting && !write.formatting {
-            self.files.end_formatting(rows);
-        }
-        self.formatting = write.formatting;
+    fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    fn follow(&mut self, write: &Write<'_>, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         let bytes = self.geometry.block_bytes;
         let mut done = 0;
         while done < write.length {
@@ -178,21 +165,6 @@ impl Family for Reiserfs {
                 self.home(&piece, rows);
             }
         }
-        self.files.tick(write.time_ns, rows);
-        Ok(())
-    }
-
-    fn discard(&mut self, _disk: u16, _offset: u64, _length: u64, _rows: &mut Rows) -> Result<()> {
-        Ok(())
-    }
-
-    fn flush(&mut self, _disk: u16, _event: u64, rows: &mut Rows) -> Result<()> {
-        self.files.settle(rows);
-        Ok(())
-    }
-
-    fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        self.files.settle(rows);
         Ok(())
     }
 }

@@ -252,19 +252,11 @@ impl Home<'_, '_> {
 impl Explanation {
     fn row(self, write: &Write<'_>, offset: u64, length: u64) -> Row {
         Row {
-            event: write.event,
-            disk: write.disk,
             offset,
             length,
-            structure: self.structure,
-            home: None,
-            home_offset: None,
-            causes: self.causes,
             inode: self.inode,
-            tree: 0,
-            path: None,
             transaction: self.transaction,
-            copy: 0,
+            ..write.row(self.structure, self.causes)
         }
     }
 }

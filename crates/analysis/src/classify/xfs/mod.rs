@@ -14,7 +14,7 @@ mod metadata;
 mod owners;
 mod superblock;
 
-use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Row, Rows, Structure, Write};
+use crate::classify::{Cause, Causes, Disks, Family, Row, Rows, Structure, Write};
 use fscost_recording::{Image, Instant, Recording, Result};
 use log::{Area, Log};
 use metadata::Metadata;
@@ -121,14 +121,6 @@ impl Family for Xfs {
         Ok(())
     }
 
-    fn discard(&mut self, _disk: u16, _offset: u64, _length: u64, _rows: &mut Rows) -> Result<()> {
-        Ok(())
-    }
-
-    fn flush(&mut self, _disk: u16, _event: u64, _rows: &mut Rows) -> Result<()> {
-        Ok(())
-    }
-
     fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         if self.formatting {
             self.metadata.end_formatting(rows);
@@ -145,19 +137,5 @@ fn log_row(write: &Write<'_>) -> Row {
     } else {
         Cause::Log
     };
-    Row {
-        event: write.event,
-        disk: write.disk,
-        offset: write.offset,
-        length: write.length,
-        structure: Structure::Log,
-        home: None,
-        home_offset: None,
-        causes: Causes::one(cause),
-        inode: NO_INODE,
-        tree: 0,
-        path: None,
-        transaction: None,
-        copy: 0,
-    }
+    write.row(Structure::Log, Causes::one(cause))
 }

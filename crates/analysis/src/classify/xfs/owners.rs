@@ -122,7 +122,7 @@ impl Owners {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::{Cause, Causes, NO_INODE, Row};
+    use crate::classify::Row;
 
     fn owner(inode: u64) -> Owner {
         Owner {
@@ -132,21 +132,7 @@ mod tests {
     }
 
     fn push(rows: &mut Rows, offset: u64, length: u64) -> usize {
-        rows.push(Row {
-            event: 0,
-            disk: 0,
-            offset,
-            length,
-            structure: Structure::FileData,
-            home: None,
-            home_offset: None,
-            causes: Causes::one(Cause::Data),
-            inode: NO_INODE,
-            tree: 0,
-            path: None,
-            transaction: None,
-            copy: 0,
-        })
+        rows.push(Row::data(offset, length))
     }
 
     #[test]

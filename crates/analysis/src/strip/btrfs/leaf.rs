@@ -2,6 +2,7 @@
 
 use super::{HEADER_BYTES, Sums};
 use crate::bytes::{le16, le32, le64};
+use crate::classify::btrfs::kind;
 use crate::strip::Secret;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,22 +11,6 @@ const ITEM_BYTES: usize = 25;
 /// `struct btrfs_dir_item` before the name; the head of an inline extent.
 const DIR_ITEM_BYTES: usize = 30;
 const INLINE_AT: usize = 21;
-
-mod kind {
-    pub const INODE_ITEM: u8 = 1;
-    pub const INODE_REF: u8 = 12;
-    pub const INODE_EXTREF: u8 = 13;
-    pub const XATTR: u8 = 24;
-    pub const VERITY_DESC: u8 = 36;
-    pub const VERITY_MERKLE: u8 = 37;
-    pub const DIR_ITEM: u8 = 84;
-    pub const DIR_INDEX: u8 = 96;
-    pub const EXTENT_DATA: u8 = 108;
-    pub const CSUM: u8 = 128;
-    pub const ROOT_BACKREF: u8 = 144;
-    pub const ROOT_REF: u8 = 156;
-    pub const STRING: u8 = 253;
-}
 
 /// The tree of roots has a directory in which the default subvolume is called so.
 const ROOT_TREE: u64 = 1;

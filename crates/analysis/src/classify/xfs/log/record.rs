@@ -255,7 +255,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classify::{Cause, Causes, NO_INODE, Structure};
+    use crate::classify::{Cause, Causes, Structure};
 
     const LOG: Area = Area {
         disk: 0,
@@ -283,19 +283,9 @@ mod tests {
 
     fn write(records: &mut Records, rows: &mut Rows, sector: u64, content: &[u8]) {
         let row = Row {
-            event: 0,
-            disk: 0,
-            offset: LOG.offset + sector * BASIC_BLOCK,
-            length: content.len() as u64,
             structure: Structure::Log,
-            home: None,
-            home_offset: None,
             causes: Causes::one(Cause::Log),
-            inode: NO_INODE,
-            tree: 0,
-            path: None,
-            transaction: None,
-            copy: 0,
+            ..Row::data(LOG.offset + sector * BASIC_BLOCK, content.len() as u64)
         };
         records.write(row, content, rows);
     }

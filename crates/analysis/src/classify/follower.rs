@@ -1,0 +1,79 @@
+//! Families whose file system is followed by its [`Files`] alone: what they have in common.
+
+use crate::classify::files::Files;
+use crate::classify::{Disks, Family, Rows, Write};
+use fscost_recording::{Image, Instant, Recording, Result};
+
+/// The first disk but `disk` that `is_log` says is its log, as mkfs left them.
+pub fn log_disk(
+    recording: &Recording,
+    disk: u16,
+    is_log: impl Fn(&mut Image<'_>) -> Result<bool>,
+) -> Result<Option<u16>> {
+    for other in (0..recording.header().disks.len() as u16).filter(|&other| other != disk) {
+        let mut image = match recording.image_at(other, &Instant::Mark("mount".into())) {
+            Ok(image) => image,
+            Err(_) => recording.image_at(other, &Instant::End)?,
+        };
+        if is_log(&mut image)? {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+/// A family that learns owners from metadata as it is written.
+pub trait Follower {
+    /// Whether it writes nothing in place, and says itself when its metadata is on the disk (a checkpoint). Of others a flush and time tell.
+    const IS_LOG_STRUCTURED: bool;
+
+    /// [`Family::name`].
+    fn name(&self) -> &'static str;
+
+    /// [`Family::owns`].
+    fn owns(&self, disk: u16) -> bool;
+
+    /// Owners and names.
+    fn files(&mut self) -> &mut Files;
+
+    /// [`Family::write`].
+    fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()>;
+}
+
+impl<F: Follower> Family for F {
+    fn name(&self) -> &'static str {
+        Follower::name(self)
+    }
+
+    fn owns(&self, disk: u16) -> bool {
+        Follower::owns(self, disk)
+    }
+
+    fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        self.files().begin(write, rows);
+        self.follow(write, disks, rows)?;
+        if !F::IS_LOG_STRUCTURED {
+            self.files().tick(write.time_ns, rows);
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, _disk: u16, offset: u64, length: u64, _rows: &mut Rows) -> Result<()> {
+        if F::IS_LOG_STRUCTURED {
+            self.files().free(offset, length);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, _disk: u16, _event: u64, rows: &mut Rows) -> Result<()> {
+        if !F::IS_LOG_STRUCTURED {
+            self.files().settle(rows);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        self.files().settle(rows);
+        Ok(())
+    }
+}
