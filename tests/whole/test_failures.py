@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,16 +70,6 @@ def test_a_disk_too_small_for_its_file_system(bench: Any) -> None:
     assert result.status == "failed"
     assert result.kind in ("plan", "mkfs")
     assert "small" in result.because or "size" in result.because
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Iterator[Path]:
-    """A host's disk with little room."""
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", folder], check=True)
-    yield folder
-    subprocess.run(["umount", folder], check=True)
 
 
 def test_the_hosts_disk_is_full(bench: Any, tiny: Path) -> None:

@@ -104,3 +104,10 @@ def test_a_failing_workload_keeps_its_output(guests: Any) -> None:
     failed(result, "workload")
     assert result.facts["failure"]["status"] == 3
     assert "all is lost" in result.output.read_text()
+
+
+@pytest.mark.root
+def test_the_hosts_disk_is_full(guests: Any, tiny: Path) -> None:
+    because = failed(guests.run(guests.cell("ext4", "head -c 60000000 /dev/urandom > file; sync"), cell_dir=tiny / "cell"), "host-disk-full")
+    assert "space" in because
+    assert not list(tiny.rglob("*.fscost"))

@@ -3,9 +3,9 @@
 The answer is kept for this host's kernel and QEMU: asking takes seconds where it is no.
 """
 
+import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 
 from fscost.errors import HostError
@@ -26,31 +26,24 @@ def why_no_kvm(kernel: GuestKernel, agent: Path) -> str | None:
     """None when it works here."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "/dev/kvm is not there" if not Path("/dev/kvm").exists() else "/dev/kvm may not be opened; join the group kvm"
-    asked = {"host": os.uname().release, "qemu": qemu.version(), "kernel": kernel.version}
-    kept = cache.root() / "kvm.json"
-    try:
-        known = json.loads(kept.read_text())
-        if known["asked"] == asked and (known["because"] is None or isinstance(known["because"], str)):
-            return known["because"]
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    because = _probe(kernel, agent)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False) as file:
-        json.dump({"asked": asked, "because": because}, file)
-    Path(file.name).replace(kept)
-    return because
+    asked = json.dumps({"host": os.uname().release, "qemu": qemu.version(), "kernel": kernel.version})
+    folder = cache.root() / "kvm" / hashlib.sha256(asked.encode()).hexdigest()[:24]
+    # Beside the answer until it is complete, so that who is killed while asking leaves nothing.
+    answer = cache.complete(folder, lambda made: _keep(made, _probe(kernel, agent, made.parent / "initramfs"))) / "because"
+    return answer.read_text() or None
 
 
-def _probe(kernel: GuestKernel, agent: Path) -> str | None:
+def _keep(made: Path, because: str | None) -> None:
+    (made / "because").write_text(because or "")
+
+
+def _probe(kernel: GuestKernel, agent: Path, initramfs: Path) -> str | None:
     """A guest with what it needs to speak, and nothing else."""
-    with tempfile.NamedTemporaryFile(prefix="fscost-probe-") as initramfs:
-        initramfs.write(image.build(kernel, agent, image.TRANSPORT))
-        initramfs.flush()
-        arguments = Machine(KVM, kernel.vmlinux, Path(initramfs.name)).arguments(None, is_private=True)
-        try:
-            with Qemu(arguments, agent) as machine:
-                Port(machine).hello(PROBE_S)
-        except HostError as error:
-            return f"a guest did not answer under it in {PROBE_S} s: {' '.join(error.what.split())[:300]}"
+    initramfs.write_bytes(image.build(kernel, agent, image.TRANSPORT))
+    arguments = Machine(KVM, kernel.vmlinux, initramfs).arguments(None, is_private=True)
+    try:
+        with Qemu(arguments, agent) as machine:
+            Port(machine).hello(PROBE_S)
+    except HostError as error:
+        return f"a guest did not answer under it in {PROBE_S} s: {' '.join(error.what.split())[:300]}"
     return None

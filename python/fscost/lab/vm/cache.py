@@ -1,5 +1,6 @@
 """What guests are made of is kept below the user's cache: kernels, snapshots. Each is there complete, or not at all."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -11,6 +12,8 @@ from pathlib import Path
 from fscost.errors import HostError
 
 _UNFINISHED = ".making-"
+_FULL_BYTES = 1 << 20
+"""With less than this free, a disk is full: who needs a large piece fails before the last byte is taken."""
 
 
 def root() -> Path:
@@ -34,11 +37,21 @@ def complete(folder: Path, make: Callable[[Path], None]) -> Path:
             with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=folder.parent) as work:
                 made = Path(work) / "made"
                 made.mkdir()
-                make(made)
+                _make(make, made)
                 made.rename(folder)
     except OSError as error:
         raise HostError(f"{folder}: {error.strerror}", "free some space there, or name another cache: XDG_CACHE_HOME=…") from None
     return folder
+
+
+def _make(make: Callable[[Path], None], made: Path) -> None:
+    """Programs for which there is no room say so in their own way, and a guest whose memory is a file dies without a word (SIGBUS)."""
+    try:
+        make(made)
+    except HostError as error:
+        if shutil.disk_usage(made).free < _FULL_BYTES:
+            raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)} ({error.what})") from None
+        raise
 
 
 @contextmanager

@@ -68,6 +68,7 @@ class VmLab:
         self._kernels: dict[str, GuestKernel] = {}
         self._accelerator: Accelerator | None = None
         self._snapshots: dict[Path, Snapshot] = {}
+        self._renewed: set[Path] = set()
         self._lock = threading.Lock()
         self._machines: set[Qemu] = set()
         self._is_interrupted = False
@@ -170,7 +171,7 @@ class VmLab:
         shares = (_ROOT,) if input_ is None else (_ROOT, Share("input", input_.absolute()))
         with (
             DiskServer([*plan.disk_server(cell, options, self._binaries), *untimed], paths.agent_errors) as server,
-            self._machine(taken, shares, how) as machine,
+            self._machine(cell, taken, shares, how) as machine,
             self._interruptible(machine),
             paths.output.open("ab") as output,
         ):
@@ -195,15 +196,31 @@ class VmLab:
                 f"; its kernel said last: {words}" if words else ""
             )
 
-    def _machine(self, taken: Snapshot, shares: tuple[Share, ...], how: dict[str, Any]) -> Qemu:
-        """Restored, or booted where that fails; said in the facts."""
+    def _machine(self, cell: Cell, taken: Snapshot, shares: tuple[Share, ...], how: dict[str, Any]) -> Qemu:
+        """Restored; from a snapshot made again where that fails; booted where that fails too. Said in the facts."""
         try:
             machine = taken.restore(self._binaries.agent, shares)
             how["started"] = "restored"
+            return machine
+        except HostError as error:
+            because = error.what
+        self._renew(cell, taken, because)
+        try:
+            machine = taken.restore(self._binaries.agent, shares)
+            how["started"] = f"restored, from a snapshot made again: {because}"
         except HostError as error:
             how["started"] = f"booted: {error.what}"
             machine = taken.boot(self._binaries.agent, shares)
         return machine
+
+    def _renew(self, cell: Cell, taken: Snapshot, because: str) -> None:
+        """Once: where a new one cannot be restored either, it is not the snapshot's fault."""
+        with self._lock:
+            if taken.folder not in self._renewed:
+                self._renewed.add(taken.folder)
+                self._say(f"the snapshot {taken.folder} cannot be restored: {because}; it is made again")
+                taken.forget()
+                snapshot.take(self._guest_kernel(cell.profile), self._binaries.agent, taken.accelerator, self._say)
 
     @contextlib.contextmanager
     def _interruptible(self, machine: Qemu) -> Iterator[None]:

@@ -120,6 +120,7 @@ class Qemu:
         try:
             self.monitor = Monitor(pairs["monitor"][0])
         except BaseException as error:
+            pairs["monitor"][0].close()
             self.end()
             if isinstance(error, HostError):
                 raise HostError(

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fscost.errors import HostError
 from fscost.lab.vm import cache, image, qemu
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port
@@ -66,7 +67,13 @@ class Snapshot:
     def restore(self, agent: Path, shares: tuple[qemu.Share, ...]) -> Qemu:
         """A machine where it was left, not running yet."""
         arguments = [*self.machine.arguments(self._memory, is_private=True), "-S", "-incoming", "defer"]
-        with self._state.open("rb") as state:
+        with contextlib.suppress(OSError):
+            os.utime(self.folder)  # those used last are kept
+        try:
+            state = self._state.open("rb")
+        except OSError as error:
+            raise HostError(f"{self._state}: {error.strerror}") from None
+        with state:
             machine = Qemu(arguments, agent, shares)
             try:
                 machine.monitor.execute("migrate-set-capabilities", capabilities=_IGNORE_SHARED)
@@ -77,6 +84,10 @@ class Snapshot:
                 machine.end()
                 raise
         return machine
+
+    def forget(self) -> None:
+        """Take it out of the cache; machines restored from it go on."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def boot(self, agent: Path, shares: tuple[qemu.Share, ...]) -> Qemu:
         """The same machine from the beginning, up to its hello."""
@@ -105,10 +116,7 @@ def take(kernel: GuestKernel, agent: Path, accelerator: Accelerator, say: Callab
         (made / "VERSION").write_text(Snapshot(made, accelerator).save(agent))
         _forget_others(folder.parent)
 
-    cache.complete(folder, make)
-    with contextlib.suppress(OSError):
-        os.utime(folder)
-    return Snapshot(folder, accelerator)
+    return Snapshot(cache.complete(folder, make), accelerator)
 
 
 def _key(kernel: GuestKernel, agent: Path, accelerator: Accelerator, modules: tuple[str, ...]) -> str:

@@ -1,0 +1,71 @@
+"""Whether KVM works is asked once, of a guest; the answer is all that stays."""
+
+from pathlib import Path
+
+import pytest
+
+from fscost.errors import HostError
+from fscost.lab.vm import accelerator, image
+from fscost.lab.vm.kernels import GuestKernel
+
+KERNEL, AGENT = GuestKernel("6.12.9-test", Path("/vmlinux"), Path("/modules")), Path("/agent")
+
+
+class Guest:
+    """One that answers, or hangs."""
+
+    asked = 0
+    trouble: str | None = None
+
+    def __init__(self, arguments: list[str], _: Path) -> None:
+        assert "kvm" in arguments
+        assert Path(arguments[arguments.index("-initrd") + 1]).read_bytes() == b"an initramfs"
+        Guest.asked += 1
+
+    def __enter__(self) -> "Guest":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def hello(self, _: float) -> None:
+        if self.trouble is not None:
+            raise HostError(self.trouble)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(accelerator.os, "access", lambda *_: True)
+    monkeypatch.setattr(accelerator, "Qemu", Guest)
+    monkeypatch.setattr(accelerator, "Port", lambda machine: machine)
+    monkeypatch.setattr(image, "build", lambda *_: b"an initramfs")
+    monkeypatch.setattr(Guest, "asked", 0)
+    return tmp_path / "fscost" / "kvm"
+
+
+@pytest.mark.parametrize(("trouble", "chosen"), [(None, accelerator.KVM), ("it was silent\nfor 3 s", accelerator.EMULATION)])
+def test_a_guest_is_asked_once(folder: Path, monkeypatch: pytest.MonkeyPatch, trouble: str | None, chosen: accelerator.Accelerator) -> None:
+    monkeypatch.setattr(Guest, "trouble", trouble)
+    for _ in range(2):
+        because = accelerator.why_no_kvm(KERNEL, AGENT)
+        assert because is None if trouble is None else "did not answer under it in 3 s: it was silent for 3 s" in str(because)
+    assert accelerator.choose(KERNEL, AGENT) == chosen
+    assert Guest.asked == 1
+    assert sorted(path.name for path in folder.rglob("*") if path.is_file()) == [".lock", "because"]
+    accelerator.why_no_kvm(GuestKernel("6.1", Path("/vmlinux"), Path("/modules")), AGENT)
+    assert Guest.asked == 2, "of another kernel"
+
+
+def test_what_a_killed_one_left_goes(folder: Path) -> None:
+    left = folder / ".making-abc"
+    left.mkdir(parents=True)
+    (left / "initramfs").write_bytes(bytes(1000))
+    accelerator.why_no_kvm(KERNEL, AGENT)
+    assert not left.exists()
+
+
+def test_without_kvm_nobody_is_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelerator.os, "access", lambda *_: False)
+    assert "/dev/kvm" in str(accelerator.why_no_kvm(KERNEL, AGENT))
+    assert Guest.asked == 0
