@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fscost import matrix, study
+from fscost import matrix, profile, study
 from fscost.results import CellRecord, Manifest, RunResults, Skipped, to_table, with_totals
 from fscost.results.table import SampleRow
 from fscost.run.spec import plain
@@ -22,18 +22,27 @@ METRICS = {
     "space_used_bytes": "bytes",
     "cpu_user_s": "s",
     "cpu_system_s": "s",
+    "cpu_kernel_threads_s": "s",
     "wall_s": "s",
     "pause_s_p99": "s",
     "pause_s_max": "s",
 }
 
 
-def run_of(found: Study, number: Number, repetitions: int = 3, skip: Mapping[str, str] | None = None, time_unit: str = "s") -> RunResults:
-    """A run of the study whose samples are `number`'s; `skip`: short name → because."""
+def run_of(
+    found: Study,
+    number: Number | Mapping[str, Number],
+    repetitions: int = 3,
+    skip: Mapping[str, str] | None = None,
+    time_unit: str = "s",
+) -> RunResults:
+    """A run of the study whose samples are `number`'s, under several kernels each by its own; `skip`: short name → because."""
+    numbers = number if isinstance(number, Mapping) else {"": number}
+    kernels = [kernel for kernel in numbers if kernel]
     units = {metric: time_unit if unit == "s" else unit for metric, unit in METRICS.items()}
-    spec = study.plan(found, study.scale_of(found, "small"), Path("fscost-runs/golden"), seed=5)
+    spec = study.plan(found, study.scale_of(found, "small"), Path("fscost-runs/golden"), seed=5, kernels=kernels)
     skipped = {found.profiles[short].name: because for short, because in (skip or {}).items()}
-    shorts = {profile.name: short for short, profile in found.profiles.items()}
+    shorts = {each.name: (short, each.kernel) for short, one in found.profiles.items() for each in profile.on_kernels(one, kernels)}
     cells, rows = [], []
     for _, repetition in zip(range(repetitions), matrix.repetitions(spec.profiles, spec.workload, spec.seed), strict=False):
         for cell in repetition:
@@ -43,8 +52,9 @@ def run_of(found: Study, number: Number, repetitions: int = 3, skip: Mapping[str
             mine = []
             for step in spec.workload.steps:
                 about = (cell.id, cell.profile.name, cell.repetition, cell.seed, cell.order, step.name, step.measured)
+                short, kernel = shorts[cell.profile.name]
                 for metric, unit in units.items():
-                    value = number(shorts[cell.profile.name], step.name, metric, cell.repetition)
+                    value = numbers[kernel](short, step.name, metric, cell.repetition)
                     if value is not None:
                         mine.append(SampleRow(*about, "", metric, unit, float(value)))
                         # One disk of two: it is no sample of the whole.
@@ -57,7 +67,7 @@ def run_of(found: Study, number: Number, repetitions: int = 3, skip: Mapping[str
         started_utc="2026-01-02T03:04:05Z",
         lab="fake",
         environment={"kernel": {"release": "6.1.0-fake"}, "disk_server": "fake disk", "recordings_on": {"type": "tmpfs"}},
-        profiles=[plain(profile) for profile in spec.profiles],
+        profiles=[plain(each) for each in spec.profiles],
         workload=plain(spec.workload),
         options=spec.options,
         stopping=plain(spec.stopping),
@@ -89,7 +99,11 @@ def reported() -> Callable[..., Report]:
     """The report of a study on such a run."""
 
     def report(
-        name: str, number: Number | None = None, repetitions: int = 3, skip: Mapping[str, str] | None = None, time_unit: str = "s"
+        name: str,
+        number: Number | Mapping[str, Number] | None = None,
+        repetitions: int = 3,
+        skip: Mapping[str, str] | None = None,
+        time_unit: str = "s",
     ) -> Report:
         found = study.load(name)
         return study.report(found, run_of(found, number or published_again(found), repetitions, skip, time_unit))

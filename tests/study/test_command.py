@@ -16,6 +16,7 @@ from fscost.study import Verdict
 
 Fscost = Callable[..., "subprocess.CompletedProcess[str]"]
 PROGRAM = (sys.executable, "-c", "import sys; sys.argv[0] = 'fscost'; from fscost.cli import main; main()")
+WRITES = "All of the writes are caused by atime"
 SMALL = ("--set", "files=4", "--max-repetitions", "2", "--min-repetitions", "2")
 
 
@@ -81,6 +82,23 @@ def test_a_run_of_another_study_is_not_resumed(fscost: Fscost) -> None:
     assert "--seed would change it" in fscost("run", "snapshot-atime", "--lab", "fake", "--resume", "run", "--seed", "1", status=2).stderr
 
 
+def test_a_study_under_two_kernels_goes_on_under_both(fscost: Fscost, tmp_path: Path) -> None:
+    fscost("run", "snapshot-atime", "--lab", "fake", "--out", "run", "--kernel", "6.1", "--kernel", "6.12", *SMALL)
+    found = fscost("run", "snapshot-atime", "--lab", "fake", "--resume", "run", "--min-repetitions", "3", "--max-repetitions", "3", "--json")
+    assert [(claim["kernel"], claim["criteria"][0]["n"]) for claim in json.loads(found.stdout)["claims"] if claim["claim"] == WRITES] == [
+        ("6.1", 3),
+        ("6.12", 3),
+    ]
+    assert "--kernel would change it" in fscost("run", "snapshot-atime", "--lab", "fake", "--resume", "run", "--kernel", "6.1", status=2).stderr
+
+
+def test_the_published_counts_are_the_full_scale(fscost: Fscost, tmp_path: Path) -> None:
+    text = fscost("run", "nine-filesystems", "--scale", "full", "--lab", "fake", "--dry-run").stdout
+    assert text.count("count=2048") == 2 * 9
+    assert study.load("nine-filesystems").scales["full"].options == {"big_mib": 2048, "files": 126229, "directories": 22683}
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_dry_run_prints_every_command_and_runs_none(fscost: Fscost, tmp_path: Path) -> None:
     text = fscost("run", "journal-tax", "--lab", "fake", "--dry-run").stdout
     assert text.count("# ") >= 9
@@ -96,6 +114,6 @@ def test_snapshots_are_really_unshared(tmp_path: Path) -> None:
     small = {"files": "600", "snapshots": "6"}
     spec = study.plan(found, study.scale_of(found, "small"), tmp_path / "run", options=small, min_repetitions=2, max_repetitions=2)
     report = study.report(found, execute(spec, NativeLab(), lock=f"fscost.test.{os.getpid()}.study").results)
-    verdicts = {judged.claim.text: judged.verdict for judged in report.claims}
+    verdicts = {judged.claim.text: judged.verdict for judged in report.findings[0].claims}
     assert verdicts["Reading a snapshotted btrfs with atime on unshares its metadata"] is Verdict.REPRODUCED
     assert verdicts["noatime removes it"] is Verdict.REPRODUCED

@@ -20,11 +20,11 @@ STUDIES = ["journal-tax", "nine-filesystems", "snapshot-atime"]
 
 
 def verdicts(report: Report) -> dict[str, Verdict]:
-    return {judged.claim.text.split(":")[0]: judged.verdict for judged in report.claims}
+    return {judged.claim.text.split(":")[0]: judged.verdict for judged in report.findings[0].claims}
 
 
 def the(report: Report, words: str) -> study.JudgedClaim:
-    [found] = [judged for judged in report.claims if words in judged.claim.text]
+    [found] = [judged for judged in report.findings[0].claims if words in judged.claim.text]
     return found
 
 
@@ -111,7 +111,7 @@ def test_a_doubled_journal_is_seen_in_its_verdict(reported: Reported) -> None:
     report = reported("journal-tax", doubled)
     assert the(report, "nearly doubles").verdict is Verdict.REPRODUCED
     assert the(report, "4–12 %").verdict is Verdict.REPRODUCED
-    for _, changes in report.comparisons:
+    for _, changes in report.findings[0].comparisons:
         of_with, of_without = next(change.measured[2:] for change in changes if change.phase == "clean")
         assert of_with.interval is not None
         assert of_without.interval is not None
@@ -186,7 +186,7 @@ def test_each_claim_on_snapshots_fails_by_its_own_numbers(reported: Reported) ->
 def test_bytes_per_file_count_the_files_of_every_snapshot(reported: Reported) -> None:
     report = reported("snapshot-atime", snapshots(0, 0.01, 6))
     options = dict(report.results.manifest.workload["options"])
-    [line] = [line for _, lines in report.tables for line in lines if line.line.label == "… per file visited, find"]
+    [line] = [line for _, lines in report.findings[0].tables for line in lines if line.line.label == "… per file visited, find"]
     interval = line.measured["relatime"].interval
     assert interval is not None
     assert interval.median == pytest.approx(1e9 * 1.001 / (options["files"] * (options["snapshots"] + 1)))
@@ -231,5 +231,42 @@ def test_virtual_times_tell_nothing_of_a_device_and_all_of_the_processor(reporte
     report = reported("nine-filesystems", nine, time_unit="virtual_s")
     xfs = the(report, "xfs is by far")
     assert xfs.verdict is Verdict.CANNOT_BE_TOLD
-    assert all("no time of a device" in entry.measured.because and entry.measured.interval is not None for entry in xfs.criteria)
+    assert all("no device's" in entry.measured.because and entry.measured.interval is not None for entry in xfs.criteria)
     assert the(report, "above all with small files").verdict is Verdict.REPRODUCED
+
+
+def journal_of(factor: float) -> Callable[[str, str, str, int], float]:
+    def number(short: str, phase: str, metric: str, repetition: int) -> float:
+        return 1e6 * (1 if short in JOURNAL else factor) * (1 + 0.001 * repetition)
+
+    return number
+
+
+def test_each_kernel_has_its_own_verdict_by_its_own_samples(reported: Reported) -> None:
+    report = reported("journal-tax", {"6.1": journal_of(2), "6.12": journal_of(1), "/boot/vmlinuz": journal_of(3)})
+    assert [findings.kernel for findings in report.findings] == ["6.1", "6.12", "vmlinuz"]
+    medians = [findings.claims[0].criteria[0].measured.interval for findings in report.findings]
+    assert [interval and round(interval.median, 6) for interval in medians] == [2, 1, 3]
+    assert [findings.claims[0].verdict for findings in report.findings] == [Verdict.REPRODUCED, Verdict.NOT_REPRODUCED, Verdict.NOT_REPRODUCED]
+
+
+def test_a_profile_that_one_kernel_lacks_leaves_the_others_alone(reported: Reported) -> None:
+    def none(short: str, phase: str, metric: str, repetition: int) -> float | None:
+        return None if short == "ext2" else journal_of(2)(short, phase, metric, repetition)
+
+    report = reported("journal-tax", {"6.1": journal_of(2), "6.12": none})
+    assert [findings.claims[0].verdict for findings in report.findings] == [Verdict.REPRODUCED, Verdict.CANNOT_BE_TOLD]
+
+
+def test_one_kernel_is_no_part_of_any_name(reported: Reported) -> None:
+    report = reported("journal-tax", {"6.1": journal_of(2)})
+    assert [profile["kernel"] for profile in report.results.manifest.profiles] == ["6.1"] * 9
+    assert [(findings.kernel, findings.claims[0].verdict) for findings in report.findings] == [("", Verdict.REPRODUCED)]
+
+
+@pytest.mark.parametrize("kernels", ["6.1", [6.1], ["6.1", "6.1"]])
+def test_a_damaged_request_is_one_clear_error(reported: Reported, kernels: object) -> None:
+    report = reported("journal-tax")
+    damaged = replace(report.results.manifest, request={**report.results.manifest.request, "kernel": kernels})
+    with pytest.raises(InputError, match=r"request\.kernel is damaged|names one twice"):
+        study.report(report.study, replace(report.results, manifest=damaged))

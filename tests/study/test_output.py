@@ -72,3 +72,32 @@ def test_the_json_gives_what_decided_each_verdict(report: Report) -> None:
     assert clean["of_without"]["published"] == pytest.approx(0.896, abs=1e-3)
     assert clean["of_with"]["median"] == pytest.approx(1 - 1 / 1.9, abs=0.01)
     assert value["skipped"][0]["profile"] == "ext2-strictatime"
+
+
+def test_under_several_kernels_verdicts_stand_side_by_side_and_tables_behind_each_other(reported: Reported) -> None:
+    view = study_view(reported("journal-tax", {"6.1": numbers, "6.12": numbers}))
+    verdicts = view.sections[0].grid
+    assert verdicts is not None
+    assert verdicts.header == ("claim", "@6.1", "@6.12")
+    assert len(verdicts.rows) == 7
+    titles = [section.title for section in view.sections]
+    assert sum(title.endswith("@6.1") for title in titles) == 3
+    assert "Journaling nearly doubles metadata-only writes (make clean): REPRODUCED @6.1, REPRODUCED @6.12" in titles
+    claim = view.sections[titles.index("Journaling nearly doubles metadata-only writes (make clean): REPRODUCED @6.1, REPRODUCED @6.12")].grid
+    assert claim is not None
+    assert [row[0] for row in claim.rows[:2]] == ["strictatime @6.1", "strictatime @6.12"]
+    assert "Finished repetitions: 3." in "\n".join(line for section in view.sections for line in section.lines)
+
+
+def test_virtual_times_are_called_so_in_the_title_where_all_are(reported: Reported) -> None:
+    def one(short: str, phase: str, metric: str, repetition: int) -> float:
+        return 1.0
+
+    titles = [section.title for section in study_view(reported("nine-filesystems", one, time_unit="virtual_s")).sections]
+    assert "Time, published above measured (measured: virtual)" in titles
+    assert "Device bytes written" in titles
+    table = study_view(reported("snapshot-atime", one, time_unit="virtual_s")).sections[1].grid
+    assert table is not None
+    labels = [row[0] for row in table.rows]
+    assert "wall time, find (virtual)" in labels
+    assert "device bytes written, find" in labels

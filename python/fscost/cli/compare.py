@@ -12,7 +12,7 @@ from fscost import run
 from fscost.cli.labs import AUTO, KERNELS, choose_lab, real_device
 from fscost.cli.output import Outputs
 from fscost.cli.progress import progress
-from fscost.cli.request import DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request, resumed, to_spec
+from fscost.cli.request import DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request, absolute_images, resumed, to_spec
 from fscost.errors import InputError
 from fscost.lab.base import Lab
 from fscost.results import load
@@ -136,7 +136,7 @@ def compare(
         probe=probe,
         keep=keep,
         device=None if device is None else str(Path(device).absolute()),
-        kernel=tuple(str(Path(each).absolute()) if "/" in each else each for each in kernel or ()),
+        kernel=tuple(absolute_images(kernel or ())),
         modules=tuple(str(Path(each).absolute()) for each in modules or ()),
         logical_block_size=logical_block_size,
         physical_block_size=physical_block_size,

@@ -86,14 +86,14 @@ def _fits(value: Any, kind: Any) -> bool:
 def to_spec(request: Request, folder: Path, *, resume: bool, command_line: Sequence[str], device_bytes: int | None = None) -> RunSpec:
     """Everything resolved; InputError for what cannot be."""
     chosen = _workload(request)
-    profiles = tuple(_sectors(profile.resolve(text), request) for text in request.on or DEFAULT_PROFILES)
-    profiles = tuple(each for found in profiles for each in _on_kernels(found, request.kernel))
+    found = [_sectors(profile.resolve(text), request) for text in request.on or DEFAULT_PROFILES]
+    profiles = tuple(each for one in found for each in profile.on_kernels(one, request.kernel))
     return RunSpec(
         profiles=profiles,
         workload=chosen,
         folder=folder,
         seed=request.seed,
-        baseline="" if request.baseline is None else _on_kernels(profile.resolve(request.baseline), request.kernel)[0].name,
+        baseline="" if request.baseline is None else profile.on_kernels(profile.resolve(request.baseline), request.kernel)[0].name,
         stopping=StoppingRule(**{name: getattr(request, name) for name in STOPPING}),
         disk_size_bytes=device_bytes or (0 if request.size is None else parse_size_bytes(request.size)),
         settle=request.settle,
@@ -105,15 +105,6 @@ def to_spec(request: Request, folder: Path, *, resume: bool, command_line: Seque
         command_line=tuple(command_line),
         request=request.to_json(),
     )
-
-
-def _on_kernels(found: Profile, kernels: Sequence[str]) -> list[Profile]:
-    """The profile under each kernel; named `ext4 @6.1` where there are several."""
-    if len(set(kernels)) != len(kernels):
-        raise InputError(f"--kernel names one twice: {', '.join(kernels)}", "name each once")
-    if len(kernels) < 2:
-        return [replace(found, kernel="".join(kernels))]
-    return [replace(found, kernel=kernel, name=f"{found.name} @{Path(kernel).name}") for kernel in kernels]
 
 
 def _workload(request: Request) -> Workload:
@@ -133,6 +124,11 @@ def _workload(request: Request) -> Workload:
         source=None if request.source is None else Path(request.source),
         options=parse_options(request.set),
     )
+
+
+def absolute_images(kernels: Sequence[str]) -> list[str]:
+    """What `--kernel` was given: an image from anywhere, a version as it is."""
+    return [str(Path(each).absolute()) if "/" in each else each for each in kernels]
 
 
 def parse_options(texts: Sequence[str]) -> dict[str, str]:

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from fscost import run, study
-from fscost.cli.labs import AUTO, choose_lab
+from fscost.cli.labs import AUTO, KERNELS, choose_lab
 from fscost.cli.lines import print_lines
 from fscost.cli.output import study as output
 from fscost.cli.output.emit import STDOUT, Outputs
 from fscost.cli.output.study_view import study_view
 from fscost.cli.progress import progress
-from fscost.cli.request import parse_options
+from fscost.cli.request import absolute_images, parse_options
 from fscost.errors import InputError
 from fscost.lab.base import Lab
 from fscost.results import RunResults, load
@@ -52,6 +52,14 @@ def run_(
     json: Json = False,
     markdown: Markdown = None,
     lab: Annotated[str, typer.Option(metavar="native|vm", help="This kernel as root, or guests. (default: native where it can)")] = AUTO,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VERSION|VMLINUZ", help=f"Of guests: {', '.join(KERNELS)}, or an image; repeat: claims are judged under each."),
+    ] = None,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIR", help="/lib/modules/VERSION of each --kernel that is an image, in their order."),
+    ] = None,
 ) -> None:
     """Run a published experiment on this machine and judge its claims by what was measured."""
     outputs = Outputs(json=json, markdown=markdown)
@@ -63,23 +71,27 @@ def run_(
         before = load(resume)
         asked = _earlier(before, name)
         scale, options, seed = asked["scale"], asked["set"], before.manifest.seed
+        kernels, folders = asked.get("kernel", []), asked.get("modules", [])
         lab = before.manifest.lab if lab == AUTO else lab
         _refuse_others(context, resume)
     else:
         options = parse_options(set_ or ())
+        kernels, folders = absolute_images(kernel or ()), [str(Path(each).absolute()) for each in modules or ()]
     spec = study.plan(
         found,
         study.scale_of(found, scale),
         resume or out or run.default_folder(f"study-{name}"),
         seed=seed,
         options=options,
+        kernels=kernels,
+        modules=folders,
         min_repetitions=min_repetitions,
         max_repetitions=max_repetitions,
         max_minutes=max_minutes,
         resume=resume is not None,
         command_line=sys.argv,
     )
-    chosen, lock = choose_lab(lab, spec)
+    chosen, lock = choose_lab(lab, spec, None, folders)
     if dry_run:
         for profile, commands in run.commands(spec, chosen).items():
             print(f"# {profile}", *commands, sep="\n")
@@ -130,8 +142,9 @@ def _emit(report: study.Report, json: bool, markdown: str | None) -> None:
 def _earlier(results: RunResults, name: str) -> Mapping[str, Any]:
     """The request of a run that is resumed, checked: it comes from a file."""
     request = results.manifest.request
-    options = request.get("set")
+    options, named = request.get("set"), [request.get("kernel", []), request.get("modules", [])]
     sound = isinstance(request.get("scale"), str) and isinstance(options, dict) and all(isinstance(value, str) for value in options.values())
+    sound = sound and all(isinstance(each, list) and all(isinstance(value, str) for value in each) for each in named)
     if request.get("study") != name or not sound:
         raise InputError(f"{results.folder} is no run of the study {name}", "name the study and the folder of the run that was interrupted")
     return request
@@ -139,7 +152,7 @@ def _earlier(results: RunResults, name: str) -> Mapping[str, Any]:
 
 def _refuse_others(context: typer.Context, folder: Path) -> None:
     """What a cell is cannot change on resume; how many there are can."""
-    for option in ("scale", "set_", "seed"):
+    for option in ("scale", "set_", "seed", "kernel", "modules"):
         if str(context.get_parameter_source(option)).endswith("COMMANDLINE"):
             raise InputError(
                 f"--resume {folder} goes on as it began; --{option.strip('_')} would change it", "leave the option out, or start a new run"

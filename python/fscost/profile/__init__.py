@@ -6,6 +6,7 @@ from fscost.errors import InputError
 from fscost.profile.array import on_array, without_array
 from fscost.profile.families import LATER, family_of, known_types
 from fscost.profile.flags import split_flags
+from fscost.profile.kernels import on_kernels
 from fscost.profile.load import load_catalogue
 from fscost.profile.model import DiskSpec, FormatPlan, Profile
 from fscost.profile.packages import package_of
@@ -16,6 +17,7 @@ __all__ = [
     "FormatPlan",
     "Profile",
     "catalogue",
+    "on_kernels",
     "package_of",
     "plan_format",
     "resolve",

@@ -4,12 +4,13 @@ from fscost.study.judge import RULES, JudgedClaim, JudgedCriterion, Outcome, Ver
 from fscost.study.load import catalogue, load
 from fscost.study.measure import Measured
 from fscost.study.model import Study, Table
-from fscost.study.report import Change, Report, ReportedLine, report
+from fscost.study.report import Change, Findings, Report, ReportedLine, report
 from fscost.study.spec import plan, scale_of
 
 __all__ = [
     "RULES",
     "Change",
+    "Findings",
     "JudgedClaim",
     "JudgedCriterion",
     "Measured",

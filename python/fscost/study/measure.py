@@ -10,7 +10,7 @@ from fscost.study.formula import Formula, Reference
 from fscost.study.model import Published, Study
 
 _VIRTUAL = "virtual_s"
-_OF_NO_DEVICE = "the processor was emulated: its clock counts instructions, and no time of a device is in it"
+_OF_NO_DEVICE = "the processor was emulated: its clock counts instructions, and what it waits is the emulator's time, no device's"
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Numbers:
     virtual: frozenset[Reference] = frozenset()
 
     @staticmethod
-    def of(study: Study, results: RunResults) -> "Numbers":
-        """Of the run of a study."""
-        shorts = {profile.name: short for short, profile in study.profiles.items()}
+    def of(study: Study, results: RunResults, names: Mapping[str, str]) -> "Numbers":
+        """Of a run of the study. `names`: short name of a profile → the run's, which tells its kernel where there are several."""
+        shorts = {name: short for short, name in names.items()}
         samples: dict[Reference, dict[int, float]] = {}
         virtual = set()
         for row in results.samples.to_pylist():

@@ -1,7 +1,10 @@
 """A finished run of a study, set beside what was published: numbers and verdicts, not yet text."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from fscost import profile
 from fscost.errors import InputError
 from fscost.results import RunResults
 from fscost.study.formula import Formula
@@ -30,28 +33,48 @@ class ReportedLine:
 
 
 @dataclass(frozen=True)
-class Report:
-    """All that a reader is shown of a study's run."""
+class Findings:
+    """What the run shows under one kernel, whose name is empty where it is the only one: a claim is judged under each by itself."""
 
-    study: Study
-    results: RunResults
+    kernel: str
     comparisons: tuple[tuple[Comparison, tuple[Change, ...]], ...]
     tables: tuple[tuple[Table, tuple[ReportedLine, ...]], ...]
     claims: tuple[JudgedClaim, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a reader is shown of a study's run: its findings under each kernel, in the order in which they were asked for."""
+
+    study: Study
+    results: RunResults
+    findings: tuple[Findings, ...]
 
 
 def report(study: Study, results: RunResults) -> Report:
     """A pure function of the run's samples: the same run, the same report."""
     if results.manifest.request.get("study") != study.name:
         raise InputError(f"{results.folder} is no run of the study {study.name}", "name a folder that `fscost study run` made")
-    numbers = Numbers.of(study, results)
-    return Report(
-        study,
-        results,
-        tuple((entry, tuple(_change(study, numbers, entry, phase) for phase in entry.printed)) for entry in study.comparisons),
-        tuple((table, tuple(_line(study, numbers, line) for line in table.lines)) for table in study.tables),
-        tuple(judge(claim, numbers, study.published) for claim in study.claims),
-    )
+    return Report(study, results, tuple(_findings(study, results, kernels=_kernels(results))))
+
+
+def _kernels(results: RunResults) -> Sequence[str]:
+    """As the request names them: it comes from a file, and older ones have none."""
+    kernels = results.manifest.request.get("kernel", [])
+    if not isinstance(kernels, list) or not all(isinstance(kernel, str) for kernel in kernels):
+        raise InputError(f"{results.folder}: its manifest's request.kernel is damaged: {kernels!r}", "start a new run")
+    return kernels
+
+
+def _findings(study: Study, results: RunResults, kernels: Sequence[str]) -> Iterator[Findings]:
+    for index, kernel in enumerate(kernels or [""]):
+        numbers = Numbers.of(study, results, {short: profile.on_kernels(found, kernels)[index].name for short, found in study.profiles.items()})
+        yield Findings(
+            Path(kernel).name if len(kernels) > 1 else "",
+            tuple((entry, tuple(_change(study, numbers, entry, phase) for phase in entry.printed)) for entry in study.comparisons),
+            tuple((table, tuple(_line(study, numbers, line) for line in table.lines)) for table in study.tables),
+            tuple(judge(claim, numbers, study.published) for claim in study.claims),
+        )
 
 
 def _change(study: Study, numbers: Numbers, entry: Comparison, phase: str) -> Change:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fscost import workload
+from fscost import profile, workload
 from fscost.errors import HostError, InputError
 from fscost.run import RunSpec, StoppingRule
 from fscost.study.model import Need, Scale, Study
@@ -26,18 +26,20 @@ def plan(
     *,
     seed: int = 0,
     options: Mapping[str, str] | None = None,
+    kernels: Sequence[str] = (),
+    modules: Sequence[str] = (),
     min_repetitions: int | None = None,
     max_repetitions: int | None = None,
     max_minutes: float | None = None,
     resume: bool = False,
     command_line: Sequence[str] = (),
 ) -> RunSpec:
-    """One run with all profiles, interleaved. `options` are the workload's, and take the place of the scale's."""
+    """One run with all profiles, interleaved, under each of `kernels`. `options` are the workload's, and take the place of the scale's."""
     most = max(min_repetitions or 0, scale.max_repetitions) if max_repetitions is None else max_repetitions
     least = min(scale.min_repetitions, most) if min_repetitions is None else min_repetitions
     given = dict(options or {})
     return RunSpec(
-        profiles=tuple(study.profiles.values()),
+        profiles=tuple(each for found in study.profiles.values() for each in profile.on_kernels(found, kernels)),
         workload=_workload(study, scale, seed, given),
         folder=folder,
         seed=seed,
@@ -47,7 +49,7 @@ def plan(
         resume=resume,
         name=f"study {study.name}",
         command_line=tuple(command_line),
-        request={"study": study.name, "scale": scale.name, "set": given},
+        request={"study": study.name, "scale": scale.name, "set": given, "kernel": list(kernels), "modules": list(modules)},
     )
 
 

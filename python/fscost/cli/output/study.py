@@ -85,6 +85,7 @@ def json_text(report: Report) -> str:
         },
         "comparisons": [
             {
+                "kernel": findings.kernel,
                 "title": comparison.title,
                 "phase": change.phase,
                 "with": report.study.profiles[comparison.with_].name,
@@ -95,11 +96,13 @@ def json_text(report: Report) -> str:
                     for i, name in enumerate(("with_bytes", "without_bytes", "of_with", "of_without"))
                 },
             }
-            for comparison, changes in report.comparisons
+            for findings in report.findings
+            for comparison, changes in findings.comparisons
             for change in changes
         ],
         "tables": [
             {
+                "kernel": findings.kernel,
                 "title": table.title,
                 "lines": [
                     {
@@ -110,9 +113,10 @@ def json_text(report: Report) -> str:
                     for entry in lines
                 ],
             }
-            for table, lines in report.tables
+            for findings in report.findings
+            for table, lines in findings.tables
         ],
-        "claims": [_claim(judged) for judged in report.claims],
+        "claims": [{"kernel": findings.kernel, **_claim(judged)} for findings in report.findings for judged in findings.claims],
         "skipped": [asdict(entry) for entry in manifest.skipped],
         "failed": [{"cell": cell.cell, "profile": cell.profile, "because": cell.because} for cell in manifest.failed],
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fscost.cli.output.grid import NOTHING, Grid, plain
 from fscost.cli.output.units import human, human_bytes, human_seconds
 from fscost.cli.output.view import conditions, problems
-from fscost.study import RULES, Change, JudgedClaim, JudgedCriterion, Measured, Report, ReportedLine, Table
+from fscost.study import RULES, Change, Findings, JudgedClaim, JudgedCriterion, Measured, Report, ReportedLine, Table
 
 _MIB = 1 << 20
 _FORMATS: Mapping[str, Callable[[float], str]] = {
@@ -40,11 +40,12 @@ class StudyView:
 def study_view(report: Report) -> StudyView:
     """Everything computed; nothing printed."""
     study, results = report.study, report.results
-    sections = [Section("Verdicts", Grid("", ("claim", "verdict"), [(judged.claim.text, judged.verdict.value) for judged in report.claims]))]
-    if report.comparisons:
-        sections.append(_comparisons(report))
-    sections += [Section(table.title, _table(table, lines)) for table, lines in report.tables]
-    sections += [_claim(judged) for judged in report.claims]
+    sections = [_verdicts(report)]
+    for findings in report.findings:
+        if findings.comparisons:
+            sections.append(_comparisons(findings))
+        sections += [_section(table, lines, _at(findings)) for table, lines in findings.tables]
+    sections += [_claim([(_at(findings), findings.claims[index]) for findings in report.findings]) for index in range(len(study.claims))]
     sections.append(Section("How to read it", None, [*RULES, *_counts(report), *map(plain, conditions(results))]))
     notes = [f"{ref.profile}.{ref.phase}.{ref.metric}: {note}" for ref, note in study.published.notes.items()]
     if notes:
@@ -60,15 +61,28 @@ def study_view(report: Report) -> StudyView:
     )
 
 
-def _comparisons(report: Report) -> Section:
+def _at(findings: Findings) -> str:
+    """Behind what is this kernel's, where there are several."""
+    return f" @{plain(findings.kernel)}" if findings.kernel else ""
+
+
+def _verdicts(report: Report) -> Section:
+    header = ("claim", *(_at(findings).strip() or "verdict" for findings in report.findings))
+    rows = [
+        (claim.text, *(findings.claims[index].verdict.value for findings in report.findings)) for index, claim in enumerate(report.study.claims)
+    ]
+    return Section("Verdicts", Grid("", header, rows))
+
+
+def _comparisons(findings: Findings) -> Section:
     rows: list[Sequence[str]] = []
-    for comparison, changes in report.comparisons:
+    for comparison, changes in findings.comparisons:
         title = comparison.title
         for change in changes:
             rows += [(title, change.phase, *_published(change)), ("", "", *_measured(change))]
             title = ""
     header = ("mount", "step", "", "with, MiB", "without, MiB", "(with − without) ÷ with", "… ÷ without", "n")
-    return Section("With and without a journal: device bytes written, published above measured", Grid("", header, rows))
+    return Section("With and without a journal: device bytes written, published above measured" + _at(findings), Grid("", header, rows))
 
 
 def _published(change: Change) -> Sequence[str]:
@@ -89,22 +103,31 @@ def _measured(change: Change) -> Sequence[str]:
     )
 
 
-def _table(table: Table, lines: Sequence[ReportedLine]) -> Grid:
-    if table.is_turned:
-        return _turned(table, lines)
+def _section(table: Table, lines: Sequence[ReportedLine], at: str) -> Section:
+    """Times by an emulated guest's clock are called virtual: in the title where all lines are, else each by itself."""
+    virtual = [any(measured.is_virtual for measured in line.measured.values()) for line in lines]
+    labels = [
+        f"{line.line.label} (virtual)" if is_virtual and not all(virtual) else line.line.label
+        for line, is_virtual in zip(lines, virtual, strict=True)
+    ]
+    title = f"{table.title}{' (measured: virtual)' if all(virtual) else ''}{at}"
+    return Section(title, (_turned if table.is_turned else _upright)(table, lines, labels))
+
+
+def _upright(table: Table, lines: Sequence[ReportedLine], labels: Sequence[str]) -> Grid:
     header = ["", *(f"published, {table.columns[short]}" for short in table.published), *table.columns.values()]
     rows = [
         [
-            _label(line),
+            label,
             *(_number(line.published[short], line.line.unit) for short in table.published),
             *(_with_width(line.measured[short], line.line.unit) for short in table.columns),
         ]
-        for line in lines
+        for label, line in zip(labels, lines, strict=True)
     ]
     return Grid("", header, rows)
 
 
-def _turned(table: Table, lines: Sequence[ReportedLine]) -> Grid:
+def _turned(table: Table, lines: Sequence[ReportedLine], labels: Sequence[str]) -> Grid:
     """A row for each profile, and above it one of what was published."""
     rows: list[Sequence[str]] = []
     for short, title in table.columns.items():
@@ -114,32 +137,30 @@ def _turned(table: Table, lines: Sequence[ReportedLine]) -> Grid:
             rows.append(("", "measured", *measured))
         else:
             rows.append((title, *([""] if table.published else []), *measured))
-    return Grid("", ("", *([""] if table.published else []), *map(_label, lines)), rows)
+    return Grid("", ("", *([""] if table.published else []), *labels), rows)
 
 
-def _label(line: ReportedLine) -> str:
-    is_virtual = any(measured.is_virtual for measured in line.measured.values())
-    return f"{line.line.label} (virtual)" if is_virtual else line.line.label
-
-
-def _claim(judged: JudgedClaim) -> Section:
-    claim = judged.claim
-    rows = [_criterion(entry) for entry in judged.criteria]
+def _claim(under: Sequence[tuple[str, JudgedClaim]]) -> Section:
+    """Each criterion under one kernel and the next; verdicts are by kernel."""
+    claim = under[0][1].claim
+    rows = [_criterion(judged.criteria[index], at) for index in range(len(claim.criteria)) for at, judged in under]
     lines = [f"Rule: {claim.rule}."]
     reasons: dict[str, list[str]] = {}
-    for entry in judged.criteria:
-        if entry.measured.because:
-            reasons.setdefault(entry.measured.because, []).append(entry.criterion.label)
+    for at, judged in under:
+        for entry in judged.criteria:
+            if entry.measured.because:
+                reasons.setdefault(entry.measured.because, []).append(entry.criterion.label + at)
     lines += [f"{'; '.join(labels)}: cannot be told here, because {plain(because)}." for because, labels in reasons.items()]
     if claim.explanation:
         lines.append(f"Explanation (ours, not measured): {claim.explanation}")
-    return Section(f"{claim.text}: {judged.verdict.value.upper()}", Grid("", ("", "holds when", "published", "measured", "n", ""), rows), lines)
+    verdicts = ", ".join(f"{judged.verdict.value.upper()}{at}" for at, judged in under)
+    return Section(f"{claim.text}: {verdicts}", Grid("", ("", "holds when", "published", "measured", "n", ""), rows), lines)
 
 
-def _criterion(entry: JudgedCriterion) -> Sequence[str]:
+def _criterion(entry: JudgedCriterion, at: str) -> Sequence[str]:
     criterion, interval = entry.criterion, entry.measured.interval
     return (
-        criterion.label,
+        criterion.label + at,
         _bounds(criterion.at_least, criterion.at_most, criterion.unit),
         _number(entry.published, criterion.unit),
         _with_interval(entry.measured, criterion.unit),
@@ -158,7 +179,7 @@ def _bounds(least: float | None, most: float | None, unit: str) -> str:
 
 def _counts(report: Report) -> list[str]:
     repetitions = Counter(cell.profile for cell in report.results.manifest.done)
-    counts = {repetitions[profile.name] for profile in report.study.profiles.values()}
+    counts = {repetitions[str(profile.get("name"))] for profile in report.results.manifest.profiles}
     finished = f"{min(counts)}" if len(counts) == 1 else ", ".join(f"{count} of {profile}" for profile, count in repetitions.items())
     options = ", ".join(f"{name}={value}" for name, value in report.results.manifest.workload.get("options", []))
     scale = report.results.manifest.request.get("scale", "")

@@ -1,0 +1,17 @@
+"""A profile under several kernels."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from fscost.errors import InputError
+from fscost.profile.model import Profile
+
+
+def on_kernels(found: Profile, kernels: Sequence[str]) -> list[Profile]:
+    """The profile under each kernel; named `ext4 @6.1` where there are several."""
+    if len(set(kernels)) != len(kernels):
+        raise InputError(f"--kernel names one twice: {', '.join(kernels)}", "name each once")
+    if len(kernels) < 2:
+        return [replace(found, kernel="".join(kernels))]
+    return [replace(found, kernel=kernel, name=f"{found.name} @{Path(kernel).name}") for kernel in kernels]
