@@ -1,11 +1,12 @@
 """What a lab is to the rest: it runs one cell and says what happened. Labs never read results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from fscost.matrix import Cell
+from fscost.profile.model import Profile
 
 VIRTUAL_SECONDS = "virtual_s"
 """Unit of times in an emulated guest, whose clock counts instructions, one a nanosecond: they are times of no device."""
@@ -93,6 +94,6 @@ class Lab(Protocol):
         """
         ...
 
-    def environment(self) -> dict[str, Any]:
-        """Kernel, CPU, versions of mkfs: kept in the manifest."""
+    def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
+        """Of a run of these profiles: kernel, CPU, versions of mkfs; kept in the manifest."""
         ...

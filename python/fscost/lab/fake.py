@@ -3,13 +3,14 @@
 import math
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fscost.errors import InputError
 from fscost.lab.base import CellResult, LabOptions, Sample
 from fscost.matrix import Cell
+from fscost.profile.model import Profile
 
 _TYPE_FACTOR = {"ext4": 1.0, "xfs": 0.9, "btrfs": 1.6, "ext2": 0.8, "ext3": 1.1}
 
@@ -78,7 +79,7 @@ class FakeLab:
         mount = f"mount -t {cell.profile.type} -o {cell.profile.mount_options or 'defaults'} {{disk.main}} {{dir}}"
         return [mkfs, mount, *(step.shell for step in cell.workload.steps), "umount {dir}"]
 
-    def environment(self) -> dict[str, Any]:
+    def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
         """Nothing of the real host, so that golden files stay golden."""
         return {"kernel": {"release": self.kernel}, "disk_server": "fake disk", "recordings_on": {"type": "tmpfs"}}
 

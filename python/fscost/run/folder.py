@@ -39,7 +39,7 @@ def create(spec: RunSpec, lab: Lab, skipped: Sequence[Skipped]) -> RunStore:
         command_line=list(spec.command_line),
         started_utc=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         lab=lab.name,
-        environment=lab.environment(),
+        environment=lab.environment(spec.profiles),
         profiles=[plain(profile) for profile in spec.profiles],
         workload=_workload(spec),
         options=spec.options,
@@ -62,7 +62,7 @@ def reopen(spec: RunSpec, lab: Lab) -> RunStore:
     _same(spec.folder, "profiles", earlier.profiles, [plain(profile) for profile in spec.profiles])
     _same(spec.folder, "workload", earlier.workload, _workload(spec))
     _same(spec.folder, "options", earlier.options, spec.options)
-    environment = lab.environment()
+    environment = lab.environment(spec.profiles)
     for what in ("kernel", "guest"):
         _same(spec.folder, what, earlier.environment.get(what), environment.get(what))
     earlier.stopping = plain(spec.stopping)

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -76,7 +76,7 @@ class NativeLab:
         servers = [] if place.disk_server is None else [shlex.join(place.disk_server)]
         return commands(cell, options, self._formatted(cell, options), place, servers)
 
-    def environment(self) -> dict[str, Any]:
+    def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
         """Kernel, CPU, versions of mkfs: kept in the manifest."""
         return host.environment()
 

@@ -130,10 +130,10 @@ class VmLab:
         ]
         return commands(cell, options, formatted, _place(cell), servers)
 
-    def environment(self) -> dict[str, Any]:
-        """The host's, and what guests are."""
+    def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
+        """The host's, and what guests of these profiles are."""
         guest = {
-            "kernels": {name: kernel.version for name, kernel in self._kernels.items()},
+            "kernels": {profile.kernel or kernels.DEFAULT: self._guest_kernel(profile).version for profile in profiles},
             "accelerator": self._accelerated().name,
             "qemu": qemu.version(),
             "memory_bytes": qemu.MEMORY_BYTES,

@@ -1,0 +1,79 @@
+"""A whole study in guests, all nine file systems, begun and then gone on with: as small as it can be and still be judged."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fscost import study
+from fscost.lab.vm import VmLab
+from fscost.run import RunOutcome, execute
+from fscost.study import Outcome, Verdict
+
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
+
+TINY = {"big_mib": "7", "files": "400", "directories": "40"}
+"""nilfs2 counts used space by segments of 8 MiB: overwriting the large file begins one, and so do the small ones after it."""
+DECIDED = {
+    "reiserfs stores small files in the least space": Verdict.REPRODUCED,
+    "nilfs2 writes round the whole device": Verdict.REPRODUCED,
+    "nilfs2 keeps continuous snapshots": Verdict.REPRODUCED,
+}
+"""By bytes and space, which hardly depend on the scale: a wrong formula or a wrong metric would tell otherwise."""
+
+
+def run(folder: Path, repetitions: int) -> RunOutcome:
+    """In a lab and with a lock of its own, as by another call of the program; bytes do not mind company."""
+    found = study.load("nine-filesystems")
+    spec = study.plan(
+        found,
+        study.scale_of(found, "small"),
+        folder,
+        options=TINY,
+        min_repetitions=repetitions,
+        max_repetitions=repetitions,
+        max_minutes=60,
+        resume=folder.exists(),
+    )
+    return execute(spec, VmLab(say=print), lock=f"fscost.test.{os.getpid()}.study")
+
+
+def test_all_nine_are_measured_and_every_claim_is_judged_by_samples(tmp_path: Path) -> None:
+    run(tmp_path / "run", 1)
+    results = run(tmp_path / "run", 2).results
+    manifest = results.manifest
+    assert [cell.because for cell in manifest.failed] == []
+    assert manifest.skipped == []
+    assert len(manifest.done) == 18
+    for cell in manifest.done:
+        assert cell.facts["conservation"].startswith("the recording's bytes equal the kernel's counters"), cell.cell
+        assert "not_explained" not in cell.facts, (cell.cell, cell.facts["not_explained"])
+
+    report = study.report(study.load("nine-filesystems"), results)
+    [findings] = report.findings
+    criteria = [(judged.claim.text, entry) for judged in findings.claims for entry in judged.criteria]
+    for claim, entry in criteria:
+        if entry.criterion.formula is None:
+            assert entry.outcome is Outcome.OPEN
+            continue
+        assert entry.measured.interval is not None, (claim, entry.measured.because)
+        assert entry.measured.interval.n == 2
+        times = any(reference.metric == "wall_s" for reference in entry.criterion.formula.references)
+        # Under KVM a guest's time is one, and decides.
+        assert bool(entry.measured.because) == (times and entry.measured.is_virtual), (claim, entry.measured.because)
+    assert {judged.claim.text: judged.verdict for judged in findings.claims if judged.claim.text in DECIDED} == DECIDED
+
+    for table, lines in findings.tables:
+        for line in lines:
+            for short, measured in line.measured.items():
+                assert measured.interval is not None, (table.title, line.line.label, short, measured.because)
+    written = {
+        (row["profile"], row["phase"], row["repetition"], row["metric"]): row["value"]
+        for row in results.samples.to_pylist()
+        if not row["disk"] and row["metric"] in ("device_write_bytes", "device_fresh_write_bytes")
+    }
+    for (profile, phase, repetition, metric), value in written.items():
+        if metric == "device_fresh_write_bytes":
+            assert 0 <= value <= written[profile, phase, repetition, "device_write_bytes"], (profile, phase)
+    for profile in {profile for profile, *_ in written}:
+        assert written[profile, "write", 0, "device_write_bytes"] >= 7 << 20, profile
