@@ -10,6 +10,8 @@ from fscost.cli.output.view import conditions, problems
 from fscost.study import RULES, Change, Findings, JudgedClaim, JudgedCriterion, Measured, Report, ReportedLine, Table
 
 _MIB = 1 << 20
+_UNSEEN = 0.005
+"""Half of an interval, as part of its median, that is not shown: it would be ±0%."""
 _FORMATS: Mapping[str, Callable[[float], str]] = {
     "ratio": lambda value: f"{value:.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}",
     "percent": lambda value: f"{value * 100:.1f} %",
@@ -184,7 +186,7 @@ def _counts(report: Report) -> list[str]:
     options = ", ".join(f"{name}={value}" for name, value in report.results.manifest.workload.get("options", []))
     scale = report.results.manifest.request.get("scale", "")
     return [
-        "Medians of n repetitions, interleaved and paired by repetition; in brackets, or after ± (half of it), the 95 % interval.",
+        "Medians of n repetitions, interleaved and paired by repetition; in brackets, or after ± (half of it; not shown below 0.5 %), the 95 % interval.",
         f"Finished repetitions: {finished}.",
         plain(f"Scale {scale}: {options}."),
     ]
@@ -217,6 +219,6 @@ def _with_interval(measured: Measured, unit: str) -> str:
 def _with_width(measured: Measured, unit: str) -> str:
     text = _number(_median(measured), unit)
     width = None if measured.interval is None else measured.interval.relative_half_width
-    if width is None:
+    if width is None or width < _UNSEEN:
         return text
     return f"{text} ±{width * 100:.0f}%" if width < 1 else f"{text} ±>100%"
