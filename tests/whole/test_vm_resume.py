@@ -1,0 +1,62 @@
+"""Ctrl-C in a comparison of guests, side by side as they are, and going on with it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fscost.lab.vm import VmLab
+from fscost.results import load
+
+from . import residue
+
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
+
+PROGRAM = [sys.executable, "-c", "from fscost.cli import main; main()", "compare", "--json"]
+BEGIN = ["--lab", "vm", "--on", "ext2", "--on", "ext4", "--min-repetitions", "2", "--max-repetitions", "2", "--size", "1G", "--out"]
+WORK = ["--", "sh", "-c", "head -c 300000 /dev/urandom > file; sleep 4"]
+
+
+def cells(folder: Path) -> dict[str, dict[str, Any]]:
+    """Those that ended, by name."""
+    try:
+        return {cell["cell"]: cell for cell in json.loads((folder / "manifest.json").read_text())["cells"]}
+    except FileNotFoundError:
+        return {}
+
+
+def samples(folder: Path, names: set[str]) -> list[dict[str, Any]]:
+    return [row for row in load(folder).samples.to_pylist() if row["cell"] in names]
+
+
+def test_ctrl_c_keeps_the_cells_that_are_done(tmp_path: Path, vm_lab: VmLab) -> None:
+    folder = tmp_path / "run"
+    tag = f"FSCOST_RESIDUE={tmp_path}"
+    (tmp_path / "tmp").mkdir()
+    watch = residue.Watch(tag, tmp_path / "tmp")
+    name, _, value = tag.partition("=")
+    environment = os.environ | {name: value, "TMPDIR": str(tmp_path / "tmp")}
+    with (tmp_path / "said").open("w+") as said:
+        process = subprocess.Popen([*PROGRAM, *BEGIN, folder, *WORK], env=environment, stdout=said, stderr=said, start_new_session=True)
+        while not cells(folder) and process.poll() is None:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130, (tmp_path / "said").read_text()
+    assert watch.left() == set()
+    kept = cells(folder)
+    assert 1 <= len(kept) < 4
+    assert {cell["status"] for cell in kept.values()} == {"done"}
+    measured = samples(folder, set(kept))
+    ended = subprocess.run([*PROGRAM, "--resume", folder], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    found = cells(folder)
+    assert sorted(found) == ["ext2.0", "ext2.1", "ext4.0", "ext4.1"]
+    assert {cell["status"] for cell in found.values()} == {"done"}
+    assert {name: found[name] for name in kept} == kept, "not run again"
+    assert samples(folder, set(kept)) == measured
