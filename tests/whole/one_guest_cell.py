@@ -19,7 +19,9 @@ def main() -> None:
     spelled, out, linger_s = sys.argv[1:]
     steps = (Step("first", SHELL, settle="remount"), Step("second", f"rm -f f*; {SHELL}; sleep {linger_s}"))
     cell = Cell(profile.resolve(spelled), Workload("mine", steps, disk_bytes=1 << 20), repetition=0, seed=1, order=0)
-    result = VmLab(say=print).run(cell, LabOptions(Path(out), disk_size_bytes=320 << 20), lambda step: print(step, flush=True))
+    result = VmLab(say=lambda words: print(words, flush=True)).run(
+        cell, LabOptions(Path(out), disk_size_bytes=320 << 20), lambda step: print(step, flush=True)
+    )
     print(result.status, result.kind, result.because.replace("\n", " "), flush=True)
 
 

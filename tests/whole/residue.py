@@ -1,7 +1,13 @@
 """What a killed run could leave behind, and how to see it on a machine where others work at the same time."""
 
 import contextlib
+import os
+import signal
+import subprocess
+import sys
 import time
+import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -124,3 +130,87 @@ class Watch:
             time.sleep(0.05)
             stayed &= self._look()
         return stayed
+
+
+class Runner:
+    """A process that runs one cell by `script`, in a session and with a temporary folder of its own."""
+
+    def __init__(self, script: str, spelled: str, out: Path, linger_s: int, environment: Mapping[str, str] | None = None) -> None:
+        tag = f"FSCOST_RESIDUE={uuid.uuid4().hex}"
+        temporary = out.parent / "tmp"
+        temporary.mkdir(exist_ok=True)
+        self.watch = Watch(tag, temporary)
+        name, _, value = tag.partition("=")
+        python_path = os.pathsep.join(path for path in sys.path if path)
+        self.out = out
+        self.log = out.with_suffix(".log")
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, Path(__file__).with_name(script), spelled, out, str(linger_s)],
+                env=os.environ | {name: value, "TMPDIR": str(temporary), "PYTHONPATH": python_path} | dict(environment or {}),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def find(self, victim: str) -> int | None:
+        """The number of the victim, if it lives; what is seen of the family is remembered."""
+        if victim == "runner":
+            return self.process.pid
+        members = family(self.process.pid)
+        self.watch.known.update(members)
+        return next((process.pid for process in members if kind_of(process.command) == victim), None)
+
+    def until(self, words: str) -> None:
+        """It says so, or ends."""
+        while words not in self.said() and self.process.poll() is None:
+            self.find("")
+            time.sleep(0.02)
+
+    def kill(self, victim: str, after_s: float) -> bool:
+        """SIGKILL at an instant; where the victim is not there yet, as soon as it is. False: the cell ended before."""
+        begin = time.monotonic()
+        while self.process.poll() is None:
+            pid = self.find(victim)
+            if pid is not None and time.monotonic() - begin >= after_s:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    return True
+            time.sleep(0.01)
+        return False
+
+    def ended(self, limit_s: float) -> bool:
+        """False: it hung, and was killed for that."""
+        try:
+            self.process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return False
+        return True
+
+
+def kind_of(command: str) -> str:
+    words = command.split()
+    program = Path(words[0]).name if words else ""
+    if program == "fscost-disk":
+        return "disk server"
+    if program == "fscost-agent":
+        return "agent" if words[1:2] == ["run"] else "init"
+    if program == "qemu-system-x86_64":
+        return "machine"
+    return "workload" if program in ("sh", "dd", "rm", "sleep") else "other"
+
+
+def run_whole(script: str, spelled: str, out: Path, environment: Mapping[str, str] | None = None) -> float:
+    """A run that nobody kills must be done and leave nothing; returns how long it took."""
+    begin = time.monotonic()
+    runner = Runner(script, spelled, out, 0, environment)
+    assert runner.process.wait(timeout=300) == 0, runner.said()
+    took_s = time.monotonic() - begin
+    assert runner.said().splitlines()[-1].startswith("done"), runner.said()
+    assert runner.watch.left() == set()
+    return took_s

@@ -1,122 +1,72 @@
 """No residue of guests: whichever process is killed, at whatever instant, nothing stays and the next run works."""
 
-import importlib.util
-import os
 import random
 import signal
-import subprocess
-import sys
-import time
-import uuid
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from fscost.lab.vm import VmLab
+from fscost.lab.vm import VmLab, cache
+
+from .residue import Runner, run_whole
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
-HERE = Path(__file__).parent
-INSTANTS = 3
-VICTIMS = ("runner", "qemu-system-x86_64", "fscost-disk")
 LINGER_S = 30
+SCRIPT = "one_guest_cell.py"
+ENDS = {"machine": "failed guest ", "disk server": "failed disk-server "}
+"""What a cell comes to whose machine, or disk server, is killed while it works."""
 
 
-def _module(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+@pytest.mark.parametrize("while_working", [False, True])
+@pytest.mark.parametrize("victim", ["runner", *ENDS])
+def test_sigkill_at_a_random_instant(tmp_path: Path, vm_lab: VmLab, seed: int, victim: str, while_working: bool) -> None:
+    took_s = run_whole(SCRIPT, "ext4", tmp_path / "before")
+    after_s = random.Random(f"{seed}/{victim}/{while_working}").uniform(0.0, took_s)
+    shown = (
+        f"seed {seed}: {victim} killed {after_s:.3f} s after {'its first step' if while_working else 'its begin'}; a cell takes {took_s:.1f} s"
+    )
+    print(shown)
+    runner = Runner(SCRIPT, "ext4", tmp_path / "killed", LINGER_S)
+    if while_working:
+        runner.until("first")
+    killed = runner.kill(victim, after_s)
+    is_begun = "first" in runner.said()
+    assert runner.ended(120), f"{shown}: the runner hangs\n{runner.said()}"
+    shown += f"\n{runner.said()}"
+    assert runner.watch.left() == set(), shown
+    assert killed or not while_working, shown
+    if victim != "runner":
+        last = runner.said().splitlines()[-1]
+        if is_begun:
+            assert last.startswith(ENDS[victim]), shown
+        else:
+            # A machine that dies while it starts is started anew, or is told not to have started.
+            assert last.startswith(("failed ", "done ", "fscost.errors.HostError: ")), shown
+        assert not (runner.out / "recording.fscost").exists(), shown
+    run_whole(SCRIPT, "ext4", tmp_path / "after")
 
 
-residue = _module("residue")
-
-
-class Runner:
-    """A process that runs one cell in a guest, in a session and with a temporary folder of its own."""
-
-    def __init__(self, out: Path, linger_s: int, cache_home: Path | None = None) -> None:
-        tag = f"FSCOST_RESIDUE={uuid.uuid4().hex}"
-        temporary = out.parent / "tmp"
-        temporary.mkdir(exist_ok=True)
-        self.watch = residue.Watch(tag, temporary)
-        name, _, value = tag.partition("=")
-        environment = os.environ | {name: value, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        if cache_home is not None:
-            environment["XDG_CACHE_HOME"] = str(cache_home)
-        self.log = out.with_suffix(".log")
-        with self.log.open("w") as log:
-            command = [sys.executable, HERE / "one_guest_cell.py", "ext4", out, str(linger_s)]
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
-
-    def said(self) -> str:
-        return self.log.read_text()
-
-    def find(self, victim: str) -> int | None:
-        family = residue.family(self.process.pid)
-        self.watch.known.update(family)
-        found = (
-            [process.pid for process in family if Path(process.command.partition(" ")[0]).name == victim]
-            if victim != "runner"
-            else [self.process.pid]
-        )
-        return found[0] if found else None
-
-    def kill(self, victim: str, after_s: float, number: signal.Signals = signal.SIGKILL) -> bool:
-        """At an instant; where the victim is not there yet, as soon as it is. False: the cell ended before."""
-        begin = time.monotonic()
-        while self.process.poll() is None:
-            pid = self.find(victim)
-            if pid is not None and time.monotonic() - begin >= after_s:
-                os.kill(pid, number)
-                return True
-            time.sleep(0.01)
-        return False
-
-
-def run_whole(folder: Path, name: str, cache_home: Path | None = None) -> float:
-    """A run that nobody kills must be done and leave nothing; returns how long it took."""
-    begin = time.monotonic()
-    runner = Runner(folder / name, 0, cache_home)
-    assert runner.process.wait(timeout=200) == 0, runner.said()
-    took_s = time.monotonic() - begin
-    assert runner.said().splitlines()[-1].startswith("done"), runner.said()
+def test_who_is_killed_while_making_a_snapshot_leaves_nothing_for_long(tmp_path: Path, vm_lab: VmLab, seed: int) -> None:
+    own = tmp_path / "cache" / "fscost"
+    own.mkdir(parents=True)
+    for name in ("kernels", "kvm"):
+        if (cache.root() / name).exists():
+            (own / name).symlink_to(cache.root() / name)
+    environment = {"XDG_CACHE_HOME": str(own.parent)}
+    runner = Runner(SCRIPT, "ext4", tmp_path / "killed", LINGER_S, environment)
+    runner.until("booting")
+    assert runner.kill("runner", random.Random(seed).uniform(0.0, 3.0)), runner.said()
+    runner.process.wait()
     assert runner.watch.left() == set()
-    return took_s
-
-
-def test_sigkill_at_random_instants(tmp_path: Path, vm_lab: VmLab, seed: int) -> None:
-    dice = random.Random(seed)
-    run_whole(tmp_path, "first")  # makes the snapshot if there is none
-    took_s = run_whole(tmp_path, "before")
-    for number in range(INSTANTS):
-        victim, after_s = VICTIMS[number % len(VICTIMS)], dice.uniform(0.0, took_s)
-        shown = f"seed {seed}: {victim} killed after {after_s:.3f} s of {took_s:.1f}"
-        print(shown)
-        runner = Runner(tmp_path / f"killed{number}", LINGER_S)
-        killed = runner.kill(victim, after_s)
-        try:
-            runner.process.wait(timeout=60)
-        except subprocess.TimeoutExpired:
-            runner.process.kill()
-            runner.process.wait()
-            pytest.fail(f"{shown}: the runner hangs\n{runner.said()}")
-        assert runner.watch.left() == set(), f"{shown}\n{runner.said()}"
-        if killed and victim != "runner":
-            assert "Traceback" not in runner.said() or "HostError" in runner.said(), f"{shown}\n{runner.said()}"
-            assert not (tmp_path / f"killed{number}" / "recording.fscost").exists(), shown
-    run_whole(tmp_path, "after")
+    assert list((own / "snapshots").glob("[!.]*")) == []
+    run_whole(SCRIPT, "ext4", tmp_path / "after", environment)
+    assert [path.name for path in (own / "snapshots").glob(".*")] == [".lock"]
 
 
 def test_ctrl_c(tmp_path: Path, vm_lab: VmLab) -> None:
-    runner = Runner(tmp_path / "cell", LINGER_S)
-    while "second" not in runner.said() and runner.process.poll() is None:
-        runner.find("qemu-system-x86_64")
-        time.sleep(0.02)
+    runner = Runner(SCRIPT, "ext4", tmp_path / "cell", LINGER_S)
+    runner.until("second")
     runner.process.send_signal(signal.SIGINT)
     runner.process.wait(timeout=30)
     assert runner.watch.left() == set()
