@@ -126,3 +126,20 @@ def test_a_comparison_by_an_ordinary_user(somebody: Somebody) -> None:
     assert [cell["status"] for cell in manifest["cells"]] == ["done", "done"]
     assert manifest["environment"]["guest"]["accelerator"] in ("tcg", "kvm")
     assert all(path.stat().st_uid == somebody.uid for path in out.rglob("*"))
+
+
+def test_a_kernel_is_fetched_by_an_ordinary_user(somebody: Somebody) -> None:
+    """apt-get downloads for everybody; its own lists are what root fetched last."""
+    own = somebody.home / "cache" / "fscost" / "kernels" / kernels.DEFAULT
+    shutil.rmtree(own)
+    words = [*somebody.python(), "-c", "from fscost.cli.app import main; main()", "doctor", "--fetch", kernels.DEFAULT]
+    ended = subprocess.run(somebody.command(*words), env=somebody.environment, cwd="/", capture_output=True, text=True)
+    if ended.returncode != 0:
+        assert "sudo apt-get update" in ended.stderr, ended.stderr
+        assert [path.name for path in own.parent.iterdir()] == [".lock"]
+        pytest.skip(f"nothing to fetch from: {ended.stderr.strip()[-300:]}")
+    assert sorted(path.name for path in own.iterdir()) == ["VERSION", "modules", "vmlinux"]
+    assert {path.stat().st_uid for path in own.rglob("*")} == {somebody.uid}
+    assert sorted(path.name for path in own.parent.iterdir()) == [".lock", kernels.DEFAULT]
+    [line] = [line for line in ended.stdout.splitlines() if f"guest kernel {kernels.DEFAULT}" in line]
+    assert line.split()[0] == "ok", ended.stdout

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from fscost.errors import HostError
-from fscost.lab.vm import cache, snapshot
+from fscost.lab.vm import cache, qemu, snapshot
+from fscost.lab.vm.kernels import GuestKernel
+from fscost.lab.vm.qemu import EMULATION, KVM, Accelerator
 
 
 @pytest.fixture
@@ -44,12 +46,45 @@ def test_a_full_disk_is_told_and_nothing_is_left(full: Path, make: object) -> No
     assert [path.name for path in full.rglob("*")] == ["snapshots", ".lock"]
 
 
+def test_who_has_no_home_is_asked_for_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/proc/nowhere")  # as a user's of a service: there is none, and none can be made
+    with pytest.raises(HostError, match=r"/proc/nowhere/.*: No such file or directory") as raised:
+        cache.complete(cache.root() / "kernels" / "6.12", fill)
+    assert raised.value.remedy == "name another folder: XDG_CACHE_HOME=…"
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(HostError, match="no home"):
+        cache.root()
+
+
 def test_another_failure_is_told_as_it_is(tmp_path: Path) -> None:
     def make(_: Path) -> None:
         raise HostError("the guest did not start")
 
     with pytest.raises(HostError, match="the guest did not start"):
         cache.complete(tmp_path / "one", make)
+
+
+def test_a_snapshot_is_of_all_that_goes_into_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def key(place: str, kernel: bytes = b"kernel", agent: bytes = b"agent", accelerator: Accelerator = EMULATION, *modules: str) -> str:
+        folder = tmp_path / place
+        folder.mkdir(exist_ok=True)
+        (folder / "vmlinux").write_bytes(kernel)
+        (folder / "agent").write_bytes(agent)
+        return snapshot._key(GuestKernel("6.12", folder / "vmlinux", folder), folder / "agent", accelerator, modules)
+
+    known = key("a")
+    assert key("b") == known, "wherever it lies"
+    others = [key("a", b"another"), key("a", agent=b"another"), key("a", accelerator=KVM), key("a", b"kernel", b"agent", EMULATION, "ext4")]
+    monkeypatch.setattr(qemu, "version", lambda: "1.0")
+    others.append(key("a"))
+    monkeypatch.setattr(qemu, "MEMORY_BYTES", 1 << 20)
+    others.append(key("a"))
+    assert len({known, *others}) == 7
 
 
 def test_those_used_last_stay(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from fscost.errors import HostError
 
 _UNFINISHED = ".making-"
+_ANOTHER = "XDG_CACHE_HOME=…"
 _FULL_BYTES = 1 << 20
 """With less than this free, a disk is full: who needs a large piece fails before the last byte is taken."""
 
@@ -19,7 +20,10 @@ _FULL_BYTES = 1 << 20
 def root() -> Path:
     """`$XDG_CACHE_HOME/fscost`, or below `~/.cache`."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "fscost"
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "fscost"
+    except RuntimeError:
+        raise HostError("there is no home for what guests are made of", f"name a folder for it: {_ANOTHER}") from None
 
 
 def complete(folder: Path, make: Callable[[Path], None]) -> Path:
@@ -40,7 +44,8 @@ def complete(folder: Path, make: Callable[[Path], None]) -> Path:
                 _make(make, made)
                 made.rename(folder)
     except OSError as error:
-        raise HostError(f"{folder}: {error.strerror}", "free some space there, or name another cache: XDG_CACHE_HOME=…") from None
+        room = "free some space there, or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        raise HostError(f"{folder}: {error.strerror}", f"{room}name another folder: {_ANOTHER}") from None
     return folder
 
 
