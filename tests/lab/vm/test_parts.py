@@ -1,0 +1,163 @@
+"""The parts of the VM lab that need no guest: what it tells of itself, and the bounds that hold a stranger's words."""
+
+import io
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fscost import host, profile
+from fscost.errors import HostError
+from fscost.lab.cell.binaries import Binaries
+from fscost.lab.cell.events import Alive, Bye, Output, ProtocolError
+from fscost.lab.vm import accelerator, disks, kernels, lab, qemu
+from fscost.lab.vm.checks import checks
+from fscost.lab.vm.kernels import GuestKernel
+from fscost.lab.vm.lab import VmLab
+from fscost.lab.vm.qmp import Monitor
+from fscost.matrix import Cell
+from fscost.workload.model import Step, Workload
+
+KERNEL = GuestKernel("6.12.9-test", Path("/cache/vmlinux"), Path("/cache/modules"))
+
+
+@pytest.mark.parametrize(("version", "kernel", "because"), [("7.2", KERNEL, None), ("7.2", KERNEL, "it hangs"), (None, None, None)])
+def test_doctor_says_what_is_there(monkeypatch: pytest.MonkeyPatch, version: str | None, kernel: GuestKernel | None, because: str | None) -> None:
+    monkeypatch.setattr(qemu, "version", lambda: version)
+    monkeypatch.setattr(kernels, "cached", lambda _: kernel)
+    monkeypatch.setattr(accelerator, "why_no_kvm", lambda *_: because)
+    first, *of_kernels, kvm = checks(Path("/agent"))
+    assert (first.ok, first.required) == (version is not None, True)
+    assert [check.ok for check in of_kernels] == [kernel is not None] * len(kernels.PACKAGES)
+    assert kvm.ok == (kernel is not None and because is None)
+    if kernel is None:
+        assert all("doctor --fetch" in str(check.remedy) for check in of_kernels)
+        assert "install" in str(first.remedy)
+        assert kvm.detail.startswith("not asked")
+    else:
+        assert [check.detail for check in of_kernels] == ["Linux 6.12.9-test, /cache"] * len(kernels.PACKAGES)
+        assert kvm.detail == (because or "a guest answers under it")
+    assert checks(None)[-1].detail.startswith("not asked")
+
+
+@pytest.fixture
+def emulated(monkeypatch: pytest.MonkeyPatch) -> VmLab:
+    made = VmLab(Binaries(Path("/agent"), Path("/disk")))
+    monkeypatch.setattr(made, "_accelerator", qemu.EMULATION)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    return made
+
+
+def test_as_many_guests_as_memory_and_cores_hold(emulated: VmLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    each = qemu.MEMORY_BYTES + (512 << 20)
+    for free, guests in ((100 * each, 4), (3 * each, 3), (each // 2, 1)):
+        monkeypatch.setattr(host, "memory_bytes", lambda _, free=free: free)
+        assert emulated.side_by_side == guests
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(host, "memory_bytes", lambda _: 100 * each)
+    assert emulated.side_by_side == 2
+    monkeypatch.setattr(emulated, "_accelerator", qemu.KVM)
+    assert emulated.side_by_side == 1, "they share the host's time"
+
+
+def test_why_no_guest_runs(emulated: VmLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qemu, "version", lambda: "7.2")
+    monkeypatch.setattr(host, "memory_bytes", lambda _: 8 << 30)
+    assert emulated.why_none() is None
+    monkeypatch.setattr(host, "memory_bytes", lambda _: 1 << 30)
+    assert "1536 MiB of memory" in str(emulated.why_none())
+    monkeypatch.setattr(qemu, "version", lambda: None)
+    assert "is missing" in str(emulated.why_none())
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "here", "6.12", "#1", "aarch64")))
+    assert "aarch64" in str(emulated.why_none())
+
+
+def test_more_disks_than_a_guest_has_room_for(emulated: VmLab) -> None:
+    found = profile.resolve("btrfs")
+    many = replace(found, disks=tuple(replace(found.disks[0], name=f"d{number}") for number in range(disks.MAX_DISKS + 1)))
+    cell = Cell(many, Workload("mine", (Step("work", "true"),), disk_bytes=1), repetition=0, seed=1, order=0)
+    assert f"a guest has room for {disks.MAX_DISKS}" in str(emulated.why_not(cell))
+
+
+class Said:
+    """A port that has heard these events."""
+
+    def __init__(self, *events: Any) -> None:
+        self._events = events
+
+    def events(self, _: float) -> Iterator[Any]:
+        yield from self._events
+
+
+def test_a_guest_is_heard_to_its_last_word_and_no_longer() -> None:
+    heard: list[Any] = []
+    output = io.BytesIO()
+    lab._listen(Said(Alive(), Output("a"), "mark", Bye(), "late"), 1, heard.append, output)  # type: ignore[arg-type]
+    assert (heard, output.getvalue()) == (["mark"], b"a")
+
+
+@pytest.mark.parametrize(("limit", "event", "words"), [("MAX_OUTPUT_BYTES", Output("x" * 100), "printed more"), ("MAX_EVENTS", "mark", "events")])
+def test_a_guest_that_says_too_much(monkeypatch: pytest.MonkeyPatch, limit: str, event: Any, words: str) -> None:
+    monkeypatch.setattr(lab, limit, 10)
+    with pytest.raises(ProtocolError, match=words):
+        lab._listen(Said(*[event] * 11), 1, lambda _: None, io.BytesIO())  # type: ignore[arg-type]
+
+
+def test_a_console_is_kept_to_its_end_and_printable() -> None:
+    tail = qemu._Tail(100)
+    tail.follow(io.BufferedReader(io.BytesIO(b"x" * 100_000 + b"\x1b[2J\x07panic\r\n\xff at last")))  # type: ignore[arg-type]
+    for _ in range(100):
+        if tail.text().endswith("at last"):
+            break
+        time.sleep(0.01)
+    assert tail.text().endswith("[2Jpanic\n\ufffd at last")
+    assert len(tail._kept) == 100
+
+
+def test_commas_in_paths() -> None:
+    assert "path=/a,,b" in qemu.Share("input", Path("/a,b")).arguments[1]
+    machine = qemu.Machine(qemu.EMULATION, Path("/k"), Path("/i"))
+    assert any("mem-path=/a,,b/memory," in word for word in machine.arguments(Path("/a,b/memory"), is_private=True))
+
+
+@pytest.fixture
+def monitor() -> Iterator[tuple[Monitor, socket.socket]]:
+    """And QEMU's end of it."""
+    ours, theirs = socket.socketpair()
+    theirs.sendall(b'{"QMP": {}}\n{"return": {}}\n')
+    with Monitor(ours, limit_s=1) as made, theirs:
+        yield made, theirs
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        (b'{"event": "STOP"}\n{"error": {"desc": "no such device"}}\n', "QEMU refused query-migrate: no such device"),
+        (b'{"return": {"status": "failed"}}\n', "snapshot is failed"),
+        (b"[]\n", "has ended"),
+        (b"nonsense\n", "monitor"),
+        (b"", "monitor"),
+    ],
+)
+def test_what_qemu_may_answer(monitor: tuple[Monitor, socket.socket], says: bytes, words: str) -> None:
+    made, theirs = monitor
+    theirs.sendall(says)
+    begin = time.monotonic()
+    with pytest.raises(HostError, match=words):
+        made.wait_migrated(5)
+    assert time.monotonic() - begin < 4
+
+
+@pytest.mark.parametrize(("script", "words"), [("", "it ended"), ("import os, sys; os.write(int(sys.argv[4]), b'nonsense')", "nonsense")])
+def test_a_disk_server_that_does_not_start(tmp_path: Path, script: str, words: str) -> None:
+    with (
+        disks.DiskServer([sys.executable, "-c", script], tmp_path / "errors") as server,
+        pytest.raises(HostError, match=f"did not start: {words}"),
+    ):
+        server.wait_ready()
