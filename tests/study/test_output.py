@@ -96,8 +96,9 @@ def test_virtual_times_are_called_so_in_the_title_where_all_are(reported: Report
     titles = [section.title for section in study_view(reported("nine-filesystems", one, time_unit="virtual_s")).sections]
     assert "Time, published above measured (measured: virtual)" in titles
     assert "Device bytes written" in titles
-    table = study_view(reported("snapshot-atime", one, time_unit="virtual_s")).sections[1].grid
-    assert table is not None
-    labels = [row[0] for row in table.rows]
+    mixed = study_view(reported("snapshot-atime", one, time_unit="virtual_s")).sections[1]
+    assert mixed.title == "Metadata (as the file system counts it, one copy) and what was written"
+    assert mixed.grid is not None
+    labels = [row[0] for row in mixed.grid.rows]
     assert "wall time, find (virtual)" in labels
     assert "device bytes written, find" in labels
