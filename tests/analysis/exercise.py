@@ -47,12 +47,15 @@ class Exercise:
         """Some sectors of a file, from any on; the last may be part of one."""
         length = min(int(self.rng.paretovariate(0.6) * 500), LARGEST // 4)
         start = self.rng.choice((0, 0, self.rng.randrange(LARGEST // SECTOR) * SECTOR))
+        self.put(path, start, length, is_synced=self.rng.random() < 0.1)
+
+    def put(self, path: Path, start: int, length: int, *, is_synced: bool = False) -> None:
         self.number += 1
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         inode = os.fstat(descriptor).st_ino
         sectors = (f"TAG {inode} {at} {self.number} ".encode().ljust(SECTOR, b".") for at in range(start, start + length, SECTOR))
         os.pwrite(descriptor, b"".join(sectors)[:length], start)
-        if self.rng.random() < 0.1:
+        if is_synced:
             os.fsync(descriptor)
         os.close(descriptor)
 
@@ -154,7 +157,8 @@ def main() -> None:
     weights = often | seldom | rarely
     for operation in exercise.rng.choices(list(weights), list(weights.values()), k=int(operations)):
         if exercise.files or operation in (exercise.create, exercise.make_folder, exercise.sync):
-            operation()
+            with suppress(PermissionError):  # FAT has neither links nor modes
+                operation()
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ use crate::classify::{Cause, Causes, NO_INODE, Row, Rows, Structure, Write};
 const TICK_NS: u64 = 1_000_000_000;
 /// …and an owner that metadata has not named for so many of these stays: it is written after 35 s at the latest (`vm.dirty_expire_centisecs`).
 const PATIENCE: u32 = 45;
-/// How often a row without a path is looked up again.
-const LOOK_UPS: u8 = 4;
 
 /// Who has a block, and for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +58,10 @@ pub struct Files {
     owners: Runs<Owner>,
     names: Names,
     waiting: Waiting,
-    /// Rows whose path is to be set, and how often it was looked up.
-    nameless: Vec<(usize, u64, u8)>,
+    /// Rows whose path is to be set, and their inodes.
+    unnamed: Vec<(usize, u64)>,
+    /// Those of which it was not known then, and how often they were looked up since. Flushes may come faster than names: they are not counted.
+    nameless: Vec<(usize, u64, u32)>,
     ticked_ns: u64,
     is_formatting: bool,
 }
@@ -74,6 +74,7 @@ impl Files {
             owners: Runs::default(),
             names: Names::new(root),
             waiting: Waiting::default(),
+            unnamed: Vec::new(),
             nameless: Vec::new(),
             ticked_ns: 0,
             is_formatting: true,
@@ -101,7 +102,7 @@ impl Files {
             copy: part.copy,
             ..write.row(part.structure, causes)
         });
-        self.look_up_later(number, part.inode, 0);
+        self.look_up_later(number, part.inode);
         number
     }
 
@@ -118,7 +119,7 @@ impl Files {
         let numbers = self.waiting.take(offset, length, rows);
         for number in first..rows.next() {
             let inode = rows.get_mut(number).map_or(NO_INODE, |row| row.inode);
-            self.look_up_later(number, inode, 0);
+            self.look_up_later(number, inode);
         }
         numbers
     }
@@ -182,7 +183,7 @@ impl Files {
                 if row.causes != Causes::one(Cause::Format) {
                     row.causes = Causes::one(cause_of(owner.structure));
                 }
-                self.look_up_later(number, owner.inode, 0);
+                self.look_up_later(number, owner.inode);
             }
         }
     }
@@ -219,17 +220,9 @@ impl Files {
     /// What was named is known from now on: rows without a path get theirs.
     pub fn settle(&mut self, rows: &mut Rows) {
         self.names.settle(|_| false);
-        for (number, inode, look_ups) in std::mem::take(&mut self.nameless) {
-            match self.names.path(inode, &mut rows.paths) {
-                Some(path) => {
-                    if let Some(row) = rows.get_mut(number)
-                        && row.inode == inode
-                    {
-                        row.path = Some(path);
-                    }
-                }
-                None if look_ups < LOOK_UPS => self.look_up_later(number, inode, look_ups + 1),
-                None => {}
+        for (number, inode) in std::mem::take(&mut self.unnamed) {
+            if !self.give_path(number, inode, rows) && self.nameless.len() < MAX_WAITING {
+                self.nameless.push((number, inode, 0));
             }
         }
     }
@@ -238,6 +231,24 @@ impl Files {
     pub fn commit(&mut self, patience: u32, rows: &mut Rows) {
         self.settle(rows);
         self.waiting.commit(patience);
+        for (number, inode, look_ups) in std::mem::take(&mut self.nameless) {
+            if !self.give_path(number, inode, rows) && look_ups < PATIENCE {
+                self.nameless.push((number, inode, look_ups + 1));
+            }
+        }
+    }
+
+    /// Whether the inode of a row has a path by now, or the row another inode.
+    fn give_path(&mut self, number: usize, inode: u64, rows: &mut Rows) -> bool {
+        let Some(path) = self.names.path(inode, &mut rows.paths) else {
+            return false;
+        };
+        if let Some(row) = rows.get_mut(number)
+            && row.inode == inode
+        {
+            row.path = Some(path);
+        }
+        true
     }
 
     /// It is `time_ns`.
@@ -249,9 +260,9 @@ impl Files {
     }
 
     /// A name may be on its way still, and the one that is known be of another inode with this number.
-    fn look_up_later(&mut self, row: usize, inode: u64, look_ups: u8) {
-        if inode != NO_INODE && self.nameless.len() < MAX_WAITING {
-            self.nameless.push((row, inode, look_ups));
+    fn look_up_later(&mut self, row: usize, inode: u64) {
+        if inode != NO_INODE && self.unnamed.len() < MAX_WAITING {
+            self.unnamed.push((row, inode));
         }
     }
 }

@@ -73,7 +73,7 @@ impl<F: Follower> Family for F {
     }
 
     fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        self.files().settle(rows);
+        self.files().commit(0, rows);
         Ok(())
     }
 }

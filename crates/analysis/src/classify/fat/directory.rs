@@ -33,6 +33,8 @@ fn named_fat(entries: &[u8], before: usize) -> Vec<Named> {
     let mut named = Vec::new();
     // Parts of a long name come before it, the last one first.
     let mut long: Vec<u16> = Vec::new();
+    // The number of the part before, counted down, and the checksum of the short name that all of one name have.
+    let mut head = (0, 0);
     let mut is_cut = false;
     for (number, entry) in entries.chunks_exact(ENTRY).enumerate() {
         let (first, attributes) = (entry[0], entry[11]);
@@ -42,7 +44,10 @@ fn named_fat(entries: &[u8], before: usize) -> Vec<Named> {
             continue;
         }
         if attributes & 0x3f == 0x0f {
-            is_cut = first & 0x40 == 0 && (is_cut || long.is_empty());
+            // Of a name whose blocks come one by one, some may be there, behind what another one left.
+            let part_of_it = (first & 0x3f, entry[13]);
+            is_cut = first & 0x40 == 0 && (is_cut || (part_of_it.0 + 1, part_of_it.1) != head);
+            head = part_of_it;
             if first & 0x40 != 0 {
                 long.clear();
             }
@@ -56,6 +61,7 @@ fn named_fat(entries: &[u8], before: usize) -> Vec<Named> {
             long.splice(0..0, units);
             continue;
         }
+        is_cut |= !long.is_empty() && head != (1, checksum(entry));
         let name = match long.is_empty() {
             true => short_name(entry),
             false => String::from_utf16_lossy(&long),
@@ -77,6 +83,12 @@ fn named_fat(entries: &[u8], before: usize) -> Vec<Named> {
         }
     }
     named
+}
+
+/// Of a short name (`fat_checksum`).
+fn checksum(entry: &[u8]) -> u8 {
+    let name = part(entry, 0, 11).iter();
+    name.fold(0, |sum: u8, &byte| sum.rotate_right(1).wrapping_add(byte))
 }
 
 /// Eight characters and three, padded with spaces; shown in small letters where a bit says so (`vfat`'s shortname=mixed).
@@ -205,6 +217,7 @@ mod tests {
         let mut short = [0; ENTRY];
         short[..11].copy_from_slice(b"X~1     TXT");
         short[26] = 9;
+        long[13] = checksum(&short);
         let names = |entries: &[[u8; ENTRY]], before| {
             let named = named(&entries.concat(), before * ENTRY, Kind::Fat32);
             named
@@ -216,7 +229,20 @@ mod tests {
         assert_eq!(names(&[short], 0), [(9, Some("X~1.TXT".to_owned()))]);
         // Its long name may be in front of what is in sight.
         assert!(names(&[short], 1).is_empty());
-        long[0] = 1;
+        let mut second = long;
+        (second[0], long[0]) = (0x42, 1);
+        assert_eq!(names(&[long, short], 1), [(9, None)]);
+        assert_eq!(
+            names(&[second, long, short], 2),
+            [(9, Some("xx".to_owned()))]
+        );
+        // A part of a name that was there before.
+        second[13] ^= 1;
+        assert_eq!(names(&[second, long, short], 2), [(9, None)]);
+        (second[13], second[0]) = (long[13], 0x43);
+        assert_eq!(names(&[second, long, short], 2), [(9, None)]);
+        long[13] ^= 1;
+        long[0] = 0x41;
         assert_eq!(names(&[long, short], 1), [(9, None)]);
     }
 }

@@ -1,0 +1,28 @@
+"""Many files, of which every other is removed: `holes.py SEED`, beside exercise.py. What is left is worth collecting. One is appended to, each time with fsync."""
+
+import os
+import sys
+
+from exercise import Exercise
+
+COUNT, BYTES = 160, 1 << 17
+APPENDS, APPENDED = 100, 1024
+
+
+def main() -> None:
+    exercise = Exercise(sys.argv[1])
+    files = [exercise.fresh() for _ in range(COUNT)]
+    for path in files:
+        exercise.put(path, 0, BYTES)
+        exercise.named(path)
+    os.sync()
+    for path in files[::2]:
+        exercise.lost(path)
+        path.unlink()
+    for number in range(APPENDS):
+        exercise.put(files[1], BYTES + number * APPENDED, APPENDED, is_synced=True)
+    os.sync()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+"""f2fs, nilfs2, ntfs3, jfs, reiserfs, exfat and vfat in a guest: what we say of each write is what the guest's kernel, the file systems' own tools and
+the blocks themselves say."""
+
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from tests.analysis.oracles import LastWriters, Names, check_tags
+from tests.analysis.others import tools
+from tests.analysis.others.tools import Block
+
+from fscost import capture, profile
+from fscost.analyze import explain
+from fscost.lab.base import LabOptions
+from fscost.lab.vm import VmLab, kernels
+from fscost.matrix import Cell
+from fscost.workload.model import Step, Workload
+
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
+
+HERE = Path(__file__).parent
+DISK_BYTES = 256 << 20
+MOST_UNKNOWN = 0.001
+MOST_LATE = 0.02
+"""Blocks of jfs that are told to be of the file before."""
+MARKS = ("two", "end")
+DUMPSEG = "dumpseg /dev/fscost/main $(seq 0 30)"
+FAT = ("exfat", "vfat")
+PROFILES = {
+    "f2fs": 1500,
+    "nilfs2": 1000,
+    "ntfs3": 1000,
+    "jfs": 300,
+    "jfs-external-journal": 300,
+    "reiserfs": 500,
+    "reiserfs-external-journal": 500,
+    "exfat": 0,
+    "vfat": 0,
+}
+"""How many blocks its tools have something to say of, at least; none where the kernel's map of a file is all."""
+
+
+@dataclass
+class Run:
+    """A cell that is done."""
+
+    folder: Path
+    recording: Path
+    table: pa.Table
+    phases: list[str]
+    said: list[str]
+    """By each step, after its work."""
+    names: Names
+
+    @property
+    def has_journal_disk(self) -> bool:
+        return "journal" in self.table["disk"].unique().to_pylist()
+
+    def image(self, mark: str, disk: int = 0) -> Path:
+        """A disk as it was when the step before the mark ended."""
+        path = self.folder / f"{mark}-{disk}.img"
+        if not path.exists():
+            with capture.opened(self.recording) as recording:
+                recording.export_image(disk, path, mark=mark)
+        return path
+
+    def last(self, mark: str, disk: str = "main") -> LastWriters:
+        phases = self.phases[: self.phases.index(mark)]
+        return LastWriters(self.table, phases, self.image(mark, int(disk != "main")), disk)
+
+
+def run(spelled: str, folder: Path, shells: Iterable[str], settle: str = "remount") -> Run:
+    """Each command, then what the kernel says of where files are."""
+    (folder / "input").mkdir()
+    for script in (HERE.parent / "exercise.py", HERE / "extents.py", HERE / "holes.py"):
+        shutil.copy(script, folder / "input")
+    # What a guest has not handed over when it is powered off is lost.
+    steps = tuple(Step(name, f"{shell} && sleep 3", settle=settle) for name, shell in zip(("one", "two", "three"), shells, strict=False))
+    work = Workload("mine", steps, disk_bytes=1 << 20, input=folder / "input")
+    kernels.fetch()
+    result = VmLab().run(
+        Cell(profile.resolve(spelled), work, 0, 1, 0), LabOptions(folder / "cell", DISK_BYTES, keep_recording=True), lambda _: None
+    )
+    assert result.status == "done", f"{result.status} ({result.kind}): {result.because}"
+    assert result.recording
+    assert result.output
+    said = result.output.read_text()
+    names = Names(is_atomic=False, is_late=spelled.startswith("jfs"), has_inodes=profile.resolve(spelled).type not in FAT)
+    for inode, parent, path in re.findall(r"^NAME\t(\d+)\t(\d+)\t(.+)$", said, re.MULTILINE):
+        names.add(int(inode), int(parent), path)
+    names.lost = {int(inode) for inode in re.findall(r"^LOST\t(\d+)$", said, re.MULTILINE)}
+    explanation = explain(result.recording)
+    with capture.opened(result.recording) as recording:
+        totals = [disk for interval in recording.intervals() for disk in interval["disks"].values()]
+    assert pc.sum(explanation.table["length"]).as_py() == sum(disk["write_bytes"] + disk["zero_bytes"] for disk in totals)
+    within = explanation.within(explanation.measured).table
+    unknown = within.filter(pc.equal(within["structure"], "unknown"))
+    assert (pc.sum(unknown["length"]).as_py() or 0) <= MOST_UNKNOWN * pc.sum(within["length"]).as_py(), unknown.slice(0, 5).to_pylist()
+    return Run(folder, result.recording, explanation.table, list(explanation.phases), said.split("== after\n")[1:], names)
+
+
+def seed() -> int:
+    return int(os.environ.get("FSCOST_TEST_SEED") or 501)
+
+
+def exercised(spelled: str, folder: Path, also: str = "true", before: str = "true") -> Run:
+    """Random work, twice; on FAT once: a file that is looked up again has another number."""
+    after = f"sync && echo '== after' && python3 {{input}}/extents.py && {also}"
+    steps = 1 if profile.resolve(spelled).type in FAT else 2
+    return run(spelled, folder, [f"{before} && python3 {{input}}/exercise.py {seed()}-{number} 400 && {after}" for number in range(1, steps + 1)])
+
+
+def check_blocks(last: LastWriters, blocks: Iterable[Block], names: Names) -> Counter[str]:
+    """How many of each kind were compared."""
+    compared: Counter[str] = Counter()
+    for block in blocks:
+        for at in range(block.at, block.at + block.length, 4096):
+            row = last.at(at)
+            # What mkfs leaves is told by place; a file's blocks that it was given and has not written are another's.
+            if row is None or row.phase in ("before", "mkfs", "mount"):
+                continue
+            if row.structure == "file_data" and row.inode != block.inode and row.inode == last.tagged(at, 4096):
+                continue
+            what = f"byte {at} is {sorted(block.kinds)} of inode {block.inode}: {row}"
+            if names.is_late and row.structure in ("file_data", "unknown") and row.inode != block.inode:
+                compared["late"] += 1
+                continue
+            assert row.structure in block.kinds, what
+            assert block.home is None or row.home_offset == block.home, what
+            if block.inode and names.has_inodes:
+                assert row.inode == block.inode, what
+                assert row.path == "/" or names.has(row.inode, row.path), what
+            compared[row.structure] += 1
+    return compared
+
+
+def check_extents(last: LastWriters, said: str, names: Names) -> int:
+    """Where the kernel says that a file is, its data was written."""
+    count = late = 0
+    for block, path in tools.extents(said):
+        found = check_blocks(last, [block], names)
+        late += found.pop("late", 0)
+        count += found.total()
+        for at in range(block.at, block.at + block.length, 4096):
+            row = last.at(at)
+            assert names.has_inodes or row is None or row.path is None or names.has(block.inode, row.path), f"{path}: {row}"
+    assert late <= MOST_LATE * count, f"{late} of {count} blocks"
+    return count
+
+
+def tools_of(made: Run, type_: str, mark: str, said: str) -> Iterator[tuple[str, Iterable[Block]]]:
+    """What the tools say of each disk after a step."""
+    image = made.image(mark)
+    journal = made.image(mark, 1) if made.has_journal_disk else None
+    match type_:
+        case "f2fs":
+            yield "main", tools.f2fs(image, made.folder)
+        case "nilfs2":
+            yield "main", tools.nilfs2(said)
+        case "ntfs3":
+            yield "main", tools.ntfs3(image)
+        case "jfs":
+            yield "main", tools.jfs(image, sorted({block.inode for block, _ in tools.extents(said) if block.inode}))
+            if journal:
+                yield "journal", [Block(0, journal.stat().st_size, tools.one("log"))]
+        case "reiserfs":
+            yield "main", tools.reiserfs(image)
+
+
+def compare(made: Run, type_: str) -> Counter[str]:
+    """Blocks of all steps by what the tools say of them; and `tags` and `mapped`, sectors by content and blocks by the kernel."""
+    compared: Counter[str] = Counter()
+    for mark, said in zip(MARKS[-len(made.said) :], made.said, strict=True):
+        last = made.last(mark)
+        compared["tags"] += check_tags(last, made.names)
+        compared["mapped"] += check_extents(last, said, made.names)
+        for disk, blocks in tools_of(made, type_, mark, said):
+            compared += check_blocks(last if disk == "main" else made.last(mark, disk), blocks, made.names)
+    print(dict(compared))
+    return compared
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_what_was_written_is_what_the_tools_say(name: str, tmp_path: Path) -> None:
+    type_ = profile.resolve(name).type
+    compared = compare(exercised(name, tmp_path, DUMPSEG if type_ == "nilfs2" else "true"), type_)
+    assert compared["tags"] > 3000
+    assert compared["mapped"] > 400
+    assert compared.total() - compared["tags"] - compared["mapped"] >= PROFILES[name]
+    if name == "jfs-external-journal":
+        assert compared["log"] > 100
+
+
+F2FS = "d=$(ls -d /sys/fs/f2fs/vd*)"
+HOLES = "python3 {input}/holes.py $$"
+MOVED = "sync && echo '== moved' && python3 {input}/extents.py"
+
+
+def moved(made: Run) -> Run:
+    """Something was; where files were before is free now."""
+    parts = [said.partition("== moved") for said in made.said]
+    there = [[{block for block, _ in tools.extents(part)} for part in (before, after)] for before, _, after in parts]
+    count = sum(len(before - after) for before, after in there)
+    print(f"{count} extents were moved")
+    assert count > 20
+    made.said = [after for _, _, after in parts]
+    return made
+
+
+def test_what_f2fs_moves_is_whose_it_was(tmp_path: Path) -> None:
+    """Garbage collection in the background, by age; chains of nodes that fsync wrote."""
+    collect = f"{F2FS} && echo 1 > $d/gc_urgent && sleep 15 && echo 0 > $d/gc_urgent && {MOVED}"
+    compared = compare(moved(exercised("f2fs -o atgc,fsync_mode=strict", tmp_path, collect, before=HOLES)), "f2fs")
+    assert compared["node"] > 300
+    assert compared["mapped"] > 400
+
+
+def test_f2fs_compressed(tmp_path: Path) -> None:
+    compared = compare(exercised("f2fs-compress-lz4", tmp_path), "f2fs")
+    assert compared["file_data"] > 300
+    assert compared["node"] > 300
+
+
+def counted(said: str) -> Counter[str]:
+    """Bytes by f2fs's own count (`iostat_info_seq_show`)."""
+    writes = said.partition("[WRITE]")[2].partition("[READ]")[0]
+    return Counter({kind.strip(): int(number) for kind, number in re.findall(r"^([a-z ()]+):\s+(\d+)", writes, re.MULTILINE)})
+
+
+def test_f2fs_counts_the_same(tmp_path: Path) -> None:
+    """Nodes, data and metadata by f2fs's own counters, from one sync to another."""
+    enable = f"{F2FS} && echo 1 > $d/iostat_enable"
+    count = f"python3 {{input}}/exercise.py {seed()}-1 400 && sync && echo '== after' && cat /proc/fs/f2fs/vd*/iostat_info"
+    # Between marks nothing is written that is not asked for; the last step has the unmount.
+    made = run("f2fs -o background_gc=off,nodiscard", tmp_path, [enable, count, "true"], settle="none")
+    theirs = counted(made.said[0])
+    within = made.table.filter(pc.equal(made.table["phase"], "two"))
+    sums = within.group_by("structure").aggregate([("length", "sum")])
+    ours = Counter(dict(zip(sums["structure"].to_pylist(), sums["length_sum"].to_pylist(), strict=True)))
+    print(theirs, ours)
+    assert sum(ours[kind] for kind in ("file_data", "directory", "symlink")) == sum(
+        theirs[kind] for kind in ("fs data", "fs gc data", "fs cp data")
+    )
+    assert ours["node"] == sum(theirs[kind] for kind in ("fs node", "fs gc node", "fs cp node"))
+    metadata = ("checkpoint", "segment_table", "address_table", "segment_summary")
+    assert sum(ours[kind] for kind in metadata) == sum(theirs[kind] for kind in ("fs meta", "fs cp meta"))
+
+
+def test_what_the_cleaner_of_nilfs2_moves_is_whose_it_was(tmp_path: Path) -> None:
+    compared = compare(moved(exercised("nilfs2-cleaner-always", tmp_path, f"sleep 20 && {MOVED} && {DUMPSEG}", before=HOLES)), "nilfs2")
+    assert compared["mapped"] > 400
+    assert compared["file_data"] > 1000
