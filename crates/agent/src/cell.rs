@@ -11,6 +11,7 @@ use crate::event::{Event, Interval, emit};
 use crate::klog::KernelLog;
 use crate::mount::{self, MountInfo};
 use crate::plan::{MountPlan, Plan, Settle, StepPlan};
+use crate::schedule::Schedule;
 use crate::sync_calls::{SyncCalls, monotonic_ns};
 use crate::usage::{Usage, thread_cpu_ns};
 use crate::watchdog::Watchdog;
@@ -47,6 +48,8 @@ pub struct Cell {
     pub is_mounted: bool,
     /// What runs while it is.
     pub background: Background,
+    /// When intervals begin in an emulated machine.
+    pub schedule: Option<Schedule>,
     /// An interval that is over but for its counters, which are read when the next begins.
     pub pending: Option<Pending>,
 }
@@ -207,10 +210,16 @@ impl Cell {
         self.kernel_log.skip();
         let watchdog = self.watchdog(name, limit)?;
         let mut work = Work::default();
+        if let Some(schedule) = &mut self.schedule {
+            schedule.wait();
+        }
         let usage_begin = Usage::begin(&self.cpu)?;
         let start = Instant::now();
         let result = run(self, &watchdog, &mut work);
         let end = Instant::now();
+        if let Some(schedule) = &mut self.schedule {
+            schedule.end();
+        }
         let usage_end = Usage::end(&self.cpu)?;
         match (watchdog.failure(), result) {
             // The command had ended by itself before the watchdog acted: how it failed says more.

@@ -6,6 +6,7 @@
 
 use crate::error::{CellError, Context, Kind, Result};
 use crate::port::{open_port, wait_for};
+use crate::sync_calls::monotonic_ns;
 use rustix::mount::{MountFlags, mount, mount_bind_recursive};
 use rustix::system::RebootCommand;
 use serde::Deserialize;
@@ -27,7 +28,7 @@ const RUN: &str = "/host/run";
 /// The agent, where `fscost-agent run` in the host's root finds it.
 const AGENT: &str = "/run/fscost/agent";
 /// The host takes a guest for dead that has said nothing for long.
-const ALIVE_PAUSE: Duration = Duration::from_secs(2);
+const ALIVE_PAUSE_NS: u64 = 2_000_000_000;
 
 /// What the host wants.
 #[derive(Debug, Deserialize)]
@@ -319,7 +320,9 @@ impl Events {
         let events = self.clone();
         std::thread::spawn(move || {
             while events.tell(&json!({"event": "alive"})).is_ok() {
-                std::thread::sleep(ALIVE_PAUSE);
+                // At the same instants in every run of an emulated guest.
+                let since = monotonic_ns() % ALIVE_PAUSE_NS;
+                std::thread::sleep(Duration::from_nanos(ALIVE_PAUSE_NS - since));
             }
         });
     }

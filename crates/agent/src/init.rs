@@ -11,6 +11,7 @@ use crate::event::{Event, Failed, emit};
 use crate::handoff::{Handoff, adopt};
 use crate::klog::KernelLog;
 use crate::plan::{DiskPlan, Placeholders};
+use crate::schedule::Schedule;
 use crate::sync_calls::SyncCalls;
 use crate::{namespace, reap};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -112,6 +113,7 @@ fn prepare() -> Result<Cell> {
     let (plan, launcher, disks, cpu) =
         built.map_err(|error| root_cause(error, control.as_ref()))?;
     let sync_calls = listen(&plan.sync_tracepoints, &launcher.log);
+    let schedule = plan.is_emulated.then(Schedule::default);
     Ok(Cell {
         plan,
         launcher,
@@ -123,6 +125,7 @@ fn prepare() -> Result<Cell> {
         step: String::new(),
         is_mounted: false,
         background: Background::default(),
+        schedule,
         pending: None,
     })
 }

@@ -28,6 +28,7 @@ mod probe;
 mod process;
 mod reap;
 mod relay;
+mod schedule;
 mod step;
 mod sync_calls;
 mod tied;

@@ -47,6 +47,9 @@ pub struct Plan {
     /// Tracepoints that a call for durability passes once, as `ext4/ext4_sync_file_enter`.
     #[serde(default)]
     pub sync_tracepoints: Vec<String>,
+    /// Whether the processor's clock counts its instructions.
+    #[serde(default)]
+    pub is_emulated: bool,
     /// The workload.
     pub steps: Vec<StepPlan>,
 }

@@ -59,6 +59,8 @@ class Place:
     """Disks that are block devices already, by name; the others are loop devices on what the disk server serves."""
     is_new: bool = False
     """Whether these devices came into being for this cell."""
+    is_emulated: bool = False
+    """Whether its clock counts instructions."""
 
 
 def disk_sizes_bytes(cell: Cell, disk_size_bytes: int) -> dict[str, int]:
@@ -96,6 +98,7 @@ def build(cell: Cell, options: LabOptions, formatted: FormatPlan, place: Place) 
         "background": [list(command) for command in formatted.background],
         "after_unmount": [list(command) for command in formatted.after_unmount],
         "sync_tracepoints": list(formatted.sync_tracepoints),
+        "is_emulated": place.is_emulated,
         "inspect": [{"name": name, "command": list(command)} for name, command in formatted.inspect],
         "steps": [_step(step, cell, options) for step in cell.workload.steps],
     }

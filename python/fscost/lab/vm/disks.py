@@ -34,10 +34,15 @@ class DiskServer:
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,
+                process_group=0,
             )
         self._relay: list[threading.Thread] = []
         self._is_finished = False
+
+    @property
+    def pid(self) -> int:
+        """Of the server."""
+        return self._process.pid
 
     def wait_ready(self) -> None:
         """Until it serves; its word stays for the guest's agent, who expects it."""

@@ -21,7 +21,7 @@ from fscost.lab.cell.commands import commands
 from fscost.lab.cell.events import MAX_EVENTS, Alive, Bye, Event, Output, ProtocolError
 from fscost.lab.cell.measure import measure
 from fscost.lab.cell.requirements import PlanFormat, plan_of, why_not
-from fscost.lab.vm import accelerator, image, kernels, qemu, snapshot
+from fscost.lab.vm import accelerator, image, kernels, qemu, snapshot, turns
 from fscost.lab.vm.disks import MAX_DISKS, DiskServer
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port
@@ -69,6 +69,7 @@ class VmLab:
         self._accelerator: Accelerator | None = None
         self._snapshots: dict[Path, Snapshot] = {}
         self._renewed: set[Path] = set()
+        self._processors = turns.Processors()
         self._lock = threading.Lock()
         self._machines: set[Qemu] = set()
         self._is_interrupted = False
@@ -79,7 +80,7 @@ class VmLab:
         if not self._accelerated().is_emulated:
             return 1
         room = host.memory_bytes("MemAvailable") // (qemu.MEMORY_BYTES + _BESIDE_BYTES)
-        return max(1, min(os.cpu_count() or 1, room, _MOST_LANES))
+        return max(1, min(len(self._processors), room, _MOST_LANES))
 
     def interrupt(self) -> None:
         """End every guest; their cells fail, and no other begins."""
@@ -128,7 +129,7 @@ class VmLab:
             f"{shlex.join(plan.disk_server(cell, options, self._binaries))} --nbd @fscost",
             shlex.join([qemu.PROGRAM, *machine.arguments(Path("MEMORY"), is_private=True), *_ROOT.arguments]),
         ]
-        return commands(cell, options, formatted, _place(cell), servers)
+        return commands(cell, options, formatted, _place(cell, qemu.EMULATION), servers)
 
     def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
         """The host's, and what guests of these profiles are."""
@@ -149,7 +150,7 @@ class VmLab:
         plan.refuse_impossible(probed)
         taken = self._snapshot(cell)
         formatted = self._plan_format(probed.profile, options.disk_size_bytes, probed.seed)
-        built = plan.build(probed, options, formatted, _place(probed))
+        built = plan.build(probed, options, formatted, _place(probed, taken.accelerator))
         how: dict[str, Any] = {"accelerator": taken.accelerator.name, "is_emulated": taken.accelerator.is_emulated}
 
         def agent(built: dict[str, Any], hear: Callable[[Event], None]) -> str:
@@ -173,11 +174,14 @@ class VmLab:
             DiskServer([*plan.disk_server(cell, options, self._binaries), *untimed], paths.agent_errors) as server,
             self._machine(cell, taken, shares, how) as machine,
             self._interruptible(machine),
+            self._processors.one() as processor,
             paths.output.open("ab") as output,
         ):
             server.wait_ready()
             port = Port(machine)
             try:
+                if taken.accelerator.is_emulated:
+                    how["takes_turns"] = turns.take(machine.guest_thread(), (machine.pid, server.pid), processor)
                 _give(machine, server, cell, shares)
                 port.order(
                     {
@@ -288,7 +292,7 @@ def _listen(port: Port, limit_s: float, hear: Callable[[Event], None], output: B
                 hear(event)
 
 
-def _place(cell: Cell) -> plan.Place:
+def _place(cell: Cell, accelerator: Accelerator) -> plan.Place:
     return plan.Place(
         parent_pid=1,
         log=f"{_HOME}/output.log",
@@ -297,6 +301,7 @@ def _place(cell: Cell) -> plan.Place:
         disk_server=(f"{_HOME}/agent", "forward", "fscost.control"),
         devices={disk.name: f"/dev/fscost/{disk.name}" for disk in cell.profile.disks},
         is_new=True,
+        is_emulated=accelerator.is_emulated,
     )
 
 

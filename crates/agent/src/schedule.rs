@@ -1,0 +1,129 @@
+//! When intervals begin in an emulated machine: at the same instruction of its clock in every run.
+//!
+//! Under QEMU's `-icount shift=0` the time-stamp counter counts the guest's instructions (docs/devel/tcg-icount.rst). Waiting for the host takes some of
+//! the host's time as well, so that the timer's ticks would fall elsewhere in the work that follows, and its threads be scheduled otherwise. Between
+//! intervals nothing counts: we wait there, to the instruction, for an instant that depends on nothing but where the last interval ended.
+
+use std::time::Duration;
+
+/// A multiple of every kernel's tick (1, 3⅓, 4 or 10 ms).
+const GRID: u64 = 20_000_000;
+/// Where no interval has been yet: when the first one can begin depends on how fast the host plugged the machine together.
+const FIRST_GRID: u64 = 500_000_000;
+/// Between two intervals lies the mark, which the host answers.
+const PAUSE: u64 = 40_000_000;
+/// After the tick at a point of the grid, and before the next one.
+const AFTER_TICK: u64 = 900_000;
+/// A sleep ends late by what the host is late: so much is allowed for, and counted in instructions.
+const EARLY: u64 = 700_000;
+/// What counting takes itself when no interrupt comes in between.
+const EXACT: u64 = 64;
+const ATTEMPTS: u32 = 20;
+
+/// Where the last interval ended.
+#[derive(Debug, Default)]
+pub struct Schedule {
+    ended: Option<u64>,
+}
+
+impl Schedule {
+    /// Waits for the next interval's begin. Where something comes in between each time, it begins a little off.
+    pub fn wait(&self) {
+        for _ in 0..ATTEMPTS {
+            let now = time_stamp();
+            let begin = begin(self.ended, now);
+            std::thread::sleep(Duration::from_nanos(begin - EARLY - now));
+            if let Some(left) = begin.checked_sub(time_stamp()) {
+                run_instructions(left);
+                if time_stamp() - begin < EXACT {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The interval is over.
+    pub fn end(&mut self) {
+        self.ended = Some(time_stamp());
+    }
+}
+
+/// The first instant at or after `now` that is not too near for [`EARLY`].
+fn begin(ended: Option<u64>, now: u64) -> u64 {
+    let first = match ended {
+        Some(ended) => (ended + PAUSE).next_multiple_of(GRID),
+        None => now.next_multiple_of(FIRST_GRID),
+    };
+    let soonest = (now + EARLY)
+        .saturating_sub(AFTER_TICK)
+        .next_multiple_of(GRID);
+    first.max(soonest) + AFTER_TICK
+}
+
+#[cfg(target_arch = "x86_64")]
+fn time_stamp() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and nothing forbids it to us (PR_SET_TSC).
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// Executes so many instructions, and a few that are always the same.
+#[cfg(target_arch = "x86_64")]
+fn run_instructions(count: u64) {
+    // SAFETY: touches a register and the flags, as declared.
+    unsafe {
+        std::arch::asm!(
+            "shr {pairs}",
+            "jnc 2f",
+            "nop",
+            "2:",
+            "dec {pairs}",
+            "jnz 2b",
+            pairs = inout(reg) count.max(2) => _,
+            options(nomem, nostack),
+        );
+    }
+}
+
+/// Guests are x86-64.
+#[cfg(not(target_arch = "x86_64"))]
+use crate::sync_calls::monotonic_ns as time_stamp;
+
+#[cfg(not(target_arch = "x86_64"))]
+fn run_instructions(_: u64) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_end_gives_the_same_begin_however_late_the_host_is() {
+        let ended = 8_294_665_025;
+        let begins = [0, 5_000_000, 39_000_000].map(|late| begin(Some(ended), ended + late));
+        assert_eq!(begins, [8_340_900_000; 3]);
+    }
+
+    #[test]
+    fn a_late_host_costs_whole_ticks() {
+        let ended = 8_294_665_025;
+        for late in [45_500_000, 60_000_000, 1_000_000_007] {
+            let now = ended + late;
+            let begin = begin(Some(ended), now);
+            assert_eq!(begin % GRID, AFTER_TICK);
+            assert!(
+                (EARLY..=GRID + EARLY).contains(&(begin - now)),
+                "{begin} after {now}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_first_interval_waits_for_a_coarse_grid() {
+        let begins = [7_908_979_276, 7_962_390_334].map(|now| begin(None, now));
+        assert_eq!(begins, [8_000_900_000; 2]);
+    }
+
+    #[test]
+    fn counting_ends_for_small_counts_too() {
+        (0..8).for_each(run_instructions);
+    }
+}
