@@ -48,9 +48,13 @@ def test_doctor_says_what_is_there(monkeypatch: pytest.MonkeyPatch, version: str
 
 @pytest.fixture
 def emulated(monkeypatch: pytest.MonkeyPatch) -> VmLab:
+    return lab_on(64, monkeypatch)
+
+
+def lab_on(processors: int, monkeypatch: pytest.MonkeyPatch) -> VmLab:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
     made = VmLab(Binaries(Path("/agent"), Path("/disk")))
     monkeypatch.setattr(made, "_accelerator", qemu.EMULATION)
-    monkeypatch.setattr(os, "cpu_count", lambda: 64)
     return made
 
 
@@ -59,9 +63,8 @@ def test_as_many_guests_as_memory_and_cores_hold(emulated: VmLab, monkeypatch: p
     for free, guests in ((100 * each, 4), (3 * each, 3), (each // 2, 1)):
         monkeypatch.setattr(host, "memory_bytes", lambda _, free=free: free)
         assert emulated.side_by_side == guests
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(host, "memory_bytes", lambda _: 100 * each)
-    assert emulated.side_by_side == 2
+    assert lab_on(2, monkeypatch).side_by_side == 2
     monkeypatch.setattr(emulated, "_accelerator", qemu.KVM)
     assert emulated.side_by_side == 1, "they share the host's time"
 
