@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +50,12 @@ class Bench:
         result = self.run(cell, **changes)
         assert result.status == "done", f"{result.status} ({result.kind}): {result.because}"
         return result
+
+
+def restless(cell: Cell) -> Cell:
+    """The cell, with something in the background that never stops to write."""
+    writer = ("sh", "-c", "while :; do dd if=/dev/zero of={dir}/restless bs=4k count=50000 conv=notrunc oflag=direct status=none; done")
+    return replace(cell, profile=replace(cell.profile, background=(writer,)))
 
 
 Value = Callable[..., float]

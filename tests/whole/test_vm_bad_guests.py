@@ -15,6 +15,8 @@ from fscost.lab.base import CellResult
 from fscost.lab.vm import port
 from fscost.workload.model import Step
 
+from .conftest import restless
+
 pytestmark = pytest.mark.guest
 
 MIB = 1 << 20
@@ -97,6 +99,12 @@ def test_a_program_of_ours_is_killed(guests: Any, program: str, kind: str, words
     with once_working(guests, lambda: signal_child(program, signal.SIGKILL)):
         because = failed(guests.run(guests.cell("ext4", "while true; do echo x > file; sync; done")), kind)
     assert words in because
+
+
+def test_a_disk_that_never_rests(guests: Any) -> None:
+    assert "disk main is still busy: something in the background goes on" in failed(
+        guests.run(restless(guests.cell("ext4", "true"))), "left-running"
+    )
 
 
 def test_a_failing_workload_keeps_its_output(guests: Any) -> None:

@@ -5,7 +5,7 @@ use crate::child::Launcher;
 use crate::control::Control;
 use crate::counters::Counters;
 use crate::cpu::CpuReader;
-use crate::disks::{Disk, quiet_counters};
+use crate::disks::{Disk, QUIET_LIMIT, quiet_counters};
 use crate::error::{CellError, Context, Kind, Result};
 use crate::event::{Event, Interval, emit};
 use crate::klog::KernelLog;
@@ -168,7 +168,18 @@ impl Cell {
 
     /// Marks the begin of `name`, which is the end of the interval before; gives the counters of that instant.
     fn boundary(&mut self, name: &str) -> Result<BTreeMap<String, Counters>> {
-        let counters = quiet_counters(&self.disks)?;
+        let (counters, restless) = quiet_counters(&self.disks)?;
+        if let (Some(disk), Some(_)) = (restless, &self.control) {
+            // Its recording and the kernel's counters could not be compared.
+            return Err(CellError::new(
+                Kind::LeftRunning,
+                format!(
+                    "{} s after {} had settled, disk {disk} is still busy: something in the background goes on, and must end with the step",
+                    QUIET_LIMIT.as_secs(),
+                    self.step,
+                ),
+            ));
+        }
         let calls = self.sync_calls.as_mut().map(SyncCalls::take).transpose()?;
         let asked_ns = monotonic_ns();
         let marked_ns = match &self.control {

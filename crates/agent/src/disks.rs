@@ -22,7 +22,7 @@ const QUEUE_VALUES: [&str; 6] = [
 ];
 
 /// How long to wait until no request is under way.
-const QUIET_LIMIT: Duration = Duration::from_secs(2);
+pub const QUIET_LIMIT: Duration = Duration::from_secs(2);
 const QUIET_PAUSE: Duration = Duration::from_millis(1);
 
 /// What will be behind a disk, opened while the host's directories are still visible.
@@ -179,8 +179,8 @@ impl Disk {
 /// Counters of every disk since it was attached, by name, read when no request is under way.
 ///
 /// A request is counted when it completes: reading in the middle of one would put it into one interval in the kernel's
-/// numbers and into another in the recording. A disk that does not come to rest is read as it is.
-pub fn quiet_counters(disks: &[Disk]) -> Result<BTreeMap<String, Counters>> {
+/// numbers and into another in the recording. A disk that does not come to rest is read as it is, and named.
+pub fn quiet_counters(disks: &[Disk]) -> Result<(BTreeMap<String, Counters>, Option<&str>)> {
     let deadline = Instant::now() + QUIET_LIMIT;
     let read = || {
         disks
@@ -189,17 +189,20 @@ pub fn quiet_counters(disks: &[Disk]) -> Result<BTreeMap<String, Counters>> {
             .collect::<Result<Vec<_>>>()
     };
     let mut stats = read()?;
+    let mut restless = None;
     while Instant::now() < deadline {
         std::thread::sleep(QUIET_PAUSE);
         let again = read()?;
-        let quiet = again == stats && again.iter().all(|stat| stat.in_flight == 0);
+        restless = (0..disks.len())
+            .find(|&number| again[number] != stats[number] || again[number].in_flight != 0);
         stats = again;
-        if quiet {
+        if restless.is_none() {
             break;
         }
     }
     let since = |(disk, stat): (&Disk, &BlockStat)| {
         (disk.name.clone(), stat.counters.since(&disk.base_line))
     };
-    Ok(disks.iter().zip(&stats).map(since).collect())
+    let counters = disks.iter().zip(&stats).map(since).collect();
+    Ok((counters, restless.map(|number| disks[number].name.as_str())))
 }
