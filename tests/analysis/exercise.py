@@ -1,6 +1,7 @@
-"""What happens to a file system of any flags: `exercise.py SEED OPERATIONS`, in its root.
+"""What happens to a file system of any flags: `exercise.py SEED OPERATIONS [NUMBER]`, in its root; its writes are numbered from NUMBER on.
 
-Every 512 bytes of every file name its inode, the place and the number of the write. Standard output has each name that any inode ever had, and the directory's inode.
+Every 512 bytes of every file name its inode, the place and the number of the write. Standard output has each name that any inode ever had, and the directory's inode;
+what was cut, changed or removed; and the number of the last write before an inode was free to be another file.
 """
 
 import os
@@ -17,9 +18,9 @@ LARGEST = 1 << 20
 class Exercise:
     """A tree of files and directories that grows, changes and shrinks."""
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: str, number: int = 0) -> None:
         self.rng = random.Random(seed)
-        self.number = 0
+        self.number = number
         self.folders = [Path()]
         self.files: list[Path] = []
         for folder, _, names in os.walk("."):
@@ -106,6 +107,8 @@ class Exercise:
     def remove(self) -> None:
         path = self.files.pop(self.rng.randrange(len(self.files)))
         self.lost(path)
+        if os.lstat(path).st_nlink == 1:
+            print(f"FREED\t{os.lstat(path).st_ino}\t{self.number}")
         path.unlink()
 
     def link(self) -> None:
@@ -149,8 +152,8 @@ class Exercise:
 
 
 def main() -> None:
-    seed, operations = sys.argv[1:]
-    exercise = Exercise(seed)
+    seed, operations, *number = sys.argv[1:]
+    exercise = Exercise(seed, *map(int, number))
     often = {exercise.create: 30, exercise.change: 25, exercise.remove: 10, exercise.rename: 6, exercise.truncate: 4, exercise.make_folder: 4}
     seldom = {exercise.link: 3, exercise.symlink: 3, exercise.xattr: 6, exercise.read: 5, exercise.mode: 4, exercise.fill_folder: 2}
     rarely = {exercise.punch: 1, exercise.rename_folder: 1, exercise.sync: 1}

@@ -46,8 +46,8 @@ def record(family: str, number: int, seed: int, rng: random.Random, folder: Path
     """A draw that mkfs or mount refuses is drawn again."""
     (folder / "input").mkdir()
     shutil.copy(HERE / "exercise.py", folder / "input")
-    shell = f"python3 {{input}}/exercise.py {seed}-{number}-%s %d"
-    steps = (Step("one", shell % (1, 500), settle="remount"), Step("two", shell % (2, 400)))
+    shell = f"python3 {{input}}/exercise.py {seed}-{number}-%d %d %d"
+    steps = (Step("one", shell % (1, 500, 0), settle="remount"), Step("two", shell % (2, 400, 1_000_000)))
     work = Workload("mine", steps, disk_bytes=1 << 20, input=folder / "input")
     for refused in range(MOST_REFUSED + 1):
         spelled = draw(family, rng)
@@ -62,8 +62,11 @@ def record(family: str, number: int, seed: int, rng: random.Random, folder: Path
     assert result.output
     has_journal = not re.search(r"^ext2|\^has_journal", spelled)
     names = Names(is_atomic=family == "xfs" or (family == "ext" and has_journal and "fast_commit" not in spelled), has_journal=has_journal)
-    for inode, parent, path in re.findall(r"^NAME\t(\d+)\t(\d+)\t(.+)$", result.output.read_text(), re.MULTILINE):
-        names.add(int(inode), int(parent), path)
+    for kind, inode, number_or_parent, path in re.findall(r"^(NAME|FREED)\t(\d+)\t(\d+)(?:\t(.+))?$", result.output.read_text(), re.MULTILINE):
+        if kind == "NAME":
+            names.add(int(inode), int(number_or_parent), path)
+        else:
+            names.free(int(inode), int(number_or_parent))
     names.lost = {int(inode) for inode in re.findall(r"^LOST\t(\d+)$", result.output.read_text(), re.MULTILINE)}
     return Drawn(spelled, result.recording, names)
 

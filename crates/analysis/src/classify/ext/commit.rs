@@ -132,7 +132,9 @@ impl Running {
                 .pending
                 .resolve(claimed, event, has_journal, state, rows);
             if !has_journal {
-                self.unnamed.extend(completed);
+                for number in completed {
+                    self.name_later(number, rows);
+                }
             }
         }
     }

@@ -58,6 +58,9 @@ impl State {
             if why.has(Cause::InodeRemoved) {
                 self.names.inode_removed(number);
             }
+            if why.has(Cause::NewInode) {
+                self.names.inode_new(number);
+            }
             self.rename(
                 number,
                 &inline_names(old, &self.superblock),

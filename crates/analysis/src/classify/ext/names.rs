@@ -1,6 +1,6 @@
 //! Which names each inode has, and had last.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{directory::Entry, inode::ROOT};
 use crate::classify::{PathId, Paths};
@@ -27,7 +27,13 @@ struct Called {
     /// In the order in which the inode got them; after the last is gone, it stays as what the inode was called.
     names: Vec<Name>,
     alive: bool,
+    /// The inode is free; a name may be lost without that, while it moves to a block that is not known yet.
+    removed: bool,
+    life: Life,
 }
+
+/// Which of the files that an inode's number had one after the other.
+pub type Life = u32;
 
 /// The names of all inodes.
 #[derive(Debug, Default)]
@@ -35,6 +41,8 @@ pub struct Names {
     inodes: HashMap<u32, Called>,
     known: HashMap<u32, PathId>,
     changes: u64,
+    /// New inodes whose name has not come: what is known is their number's last owner's.
+    awaited: HashSet<u32>,
     /// Inodes that hold the value of an attribute: the inode that has it.
     values: HashMap<u32, u32>,
 }
@@ -56,10 +64,15 @@ impl Names {
     pub fn add(&mut self, parent: u32, entry: &Entry<'_>) {
         let of = self.inodes.entry(entry.inode).or_default();
         let is_first = of.names.is_empty();
+        let was_awaited = self.awaited.remove(&entry.inode);
         if !of.alive {
             of.names.clear();
+            if of.removed && !was_awaited {
+                of.life = of.life.wrapping_add(1);
+            }
         }
         of.alive = true;
+        of.removed = false;
         match of.names.iter_mut().find(|n| n.is(parent, entry)) {
             Some(known) => known.count = known.count.saturating_add(1),
             None => of.names.push(Name {
@@ -73,7 +86,7 @@ impl Names {
 
     /// A directory has lost a name.
     pub fn remove(&mut self, parent: u32, entry: &Entry<'_>) {
-        let Some(of) = self.inodes.get_mut(&entry.inode).filter(|of| of.alive) else {
+        let Some(of) = self.inodes.get_mut(&entry.inode) else {
             return;
         };
         let found = of.names.iter().position(|n| n.is(parent, entry));
@@ -97,6 +110,31 @@ impl Names {
     pub fn inode_removed(&mut self, inode: u32) {
         if let Some(of) = self.inodes.get_mut(&inode) {
             of.alive = false;
+            of.removed = true;
+        }
+    }
+
+    /// The inode is a new file's, whose name may have come or not.
+    pub fn inode_new(&mut self, inode: u32) {
+        let of = self.inodes.entry(inode).or_default();
+        of.life = of.life.wrapping_add(1);
+        of.removed = false;
+        if !of.alive && inode != ROOT {
+            self.awaited.insert(inode);
+            self.known.remove(&inode);
+        }
+    }
+
+    /// Which file the inode is by now.
+    pub fn life(&self, inode: u32) -> Life {
+        self.inodes.get(&inode).map_or(0, |of| of.life)
+    }
+
+    /// All names are on the disk: what has none by now had it before its inode came.
+    pub fn settle(&mut self) {
+        if !self.awaited.is_empty() {
+            self.awaited.clear();
+            self.changes += 1;
         }
     }
 
@@ -120,6 +158,9 @@ impl Names {
         let inode = self.values.get(&inode).copied().unwrap_or(inode);
         if let Some(&known) = self.known.get(&inode) {
             return Some(known);
+        }
+        if self.awaited.contains(&inode) {
+            return None;
         }
         let path = paths.intern(&self.text(inode)?);
         self.known.insert(inode, path);
@@ -180,6 +221,51 @@ mod tests {
         assert_eq!(text(&mut names, 100).as_deref(), Some("/new"));
         assert_eq!(text(&mut names, ROOT).as_deref(), Some("/"));
         assert_eq!(text(&mut names, 777), None);
+    }
+
+    #[test]
+    fn a_new_file_is_not_called_as_the_one_whose_number_it_has() {
+        let mut names = Names::default();
+        names.inode_new(100);
+        names.add(ROOT, &entry(100, "old"));
+        let old = names.life(100);
+        names.inode_removed(100);
+        assert_eq!(text(&mut names, 100).as_deref(), Some("/old"));
+        names.inode_new(100);
+        assert_eq!(text(&mut names, 100), None);
+        let new = names.life(100);
+        names.add(ROOT, &entry(100, "new"));
+        assert_eq!(text(&mut names, 100).as_deref(), Some("/new"));
+        assert_eq!(names.life(100), new);
+        assert_ne!(old, new);
+        // The old one's entry goes last.
+        names.remove(ROOT, &entry(100, "old"));
+        assert_eq!(text(&mut names, 100).as_deref(), Some("/new"));
+    }
+
+    #[test]
+    fn a_name_may_come_before_its_inode() {
+        let mut names = Names::default();
+        names.inode_new(100);
+        names.add(ROOT, &entry(100, "old"));
+        let old = names.life(100);
+        names.add(ROOT, &entry(100, "new"));
+        names.inode_removed(100);
+        names.inode_new(100);
+        names.remove(ROOT, &entry(100, "old"));
+        assert_eq!(text(&mut names, 100), None);
+        names.settle();
+        assert_eq!(text(&mut names, 100).as_deref(), Some("/new"));
+        assert_ne!(names.life(100), old);
+        // A name that moves goes before it comes.
+        let before = names.life(100);
+        names.remove(ROOT, &entry(100, "new"));
+        names.add(ROOT, &entry(100, "new"));
+        assert_eq!(names.life(100), before);
+        // Removed, and the next one's name is there before its inode.
+        names.inode_removed(100);
+        names.add(ROOT, &entry(100, "next"));
+        assert_ne!(names.life(100), before);
     }
 
     #[test]

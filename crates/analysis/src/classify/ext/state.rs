@@ -10,7 +10,7 @@ use super::{
     layout::{self, Groups},
     map::{self, Claim},
     names::Names,
-    ownership::{Change, Gone, Trust},
+    ownership::{Change, Name, Trust},
     space::{Kind, Mapper, Run, Space, Use},
     superblock::Superblock,
 };
@@ -91,8 +91,10 @@ pub struct State {
     pub(super) unread: BTreeSet<u64>,
     /// Without a journal: the event at which an inode in use or a node was last written.
     pub(super) written: HashMap<Mapper, u64>,
-    /// Names that the blocks being applied no longer hold.
-    pub(super) gone: Vec<Gone>,
+    /// Names that the blocks being applied hold, and did not.
+    pub(super) come: Vec<Name>,
+    /// Names that they no longer hold.
+    pub(super) gone: Vec<Name>,
 }
 
 /// New versions of blocks, all at once.
@@ -114,6 +116,7 @@ impl State {
             sharers: HashMap::new(),
             unread: BTreeSet::new(),
             written: HashMap::new(),
+            come: Vec::new(),
             gone: Vec::new(),
         }
     }
@@ -266,11 +269,11 @@ impl State {
                 None => self.explain(block, new, was_read, disks)?,
             };
             applied.explanations.push((block, explanation));
-            if !was_read && self.keeps(block, explanation) {
+            if !was_read && self.keeps(block, explanation, trust) {
                 self.versions.insert(block, new.into());
             }
         }
-        self.names_gone();
+        self.name();
         Ok(applied)
     }
 
@@ -284,10 +287,11 @@ impl State {
         }
     }
 
-    fn keeps(&self, block: u64, explanation: Explanation) -> bool {
+    /// Without a journal what nobody maps yet is on the disk, and may be written again unnoticed.
+    fn keeps(&self, block: u64, explanation: Explanation, trust: Trust) -> bool {
         match self.space.get(block) {
             Some(used) => used.kind.is_metadata(),
-            None => explanation.structure != Structure::FileData,
+            None => trust == Trust::All && explanation.structure != Structure::FileData,
         }
     }
 
