@@ -172,6 +172,7 @@ def tools_of(made: Run, type_: str, mark: str, said: str) -> Iterator[tuple[str,
                 yield "journal", [Block(0, journal.stat().st_size, tools.one("log"))]
         case "reiserfs":
             yield "main", tools.reiserfs(image)
+            yield "journal" if journal else "main", tools.reiserfs_journal(image, journal or image)
 
 
 def compare(made: Run, type_: str) -> Counter[str]:
@@ -194,6 +195,8 @@ def test_what_was_written_is_what_the_tools_say(name: str, tmp_path: Path) -> No
     assert compared["tags"] > 3000
     assert compared["mapped"] > 400
     assert compared.total() - compared["tags"] - compared["mapped"] >= PROFILES[name]
+    if type_ == "reiserfs":
+        assert compared["journal_copy"] > 100
     if name == "jfs-external-journal":
         assert compared["log"] > 100
 

@@ -125,7 +125,8 @@ def reiserfs(image: Path) -> Iterator[Block]:
     said = run("debugreiserfs", "-d", image)
     for block in re.findall(r"^(?:INTERNAL|LEAF) NODE \((\d+)\)", said, re.MULTILINE):
         yield Block(int(block) * 4096, 4096, one("fs_tree"))
-    for inode, pointers in re.findall(r"\|\d+ (\d+) 0x[0-9a-f]+ IND \(1\),.*\n\d+ pointers\n\[([^]]*)\]", said):
+    # Behind the line of a deleted item is DELETED.
+    for inode, pointers in re.findall(r"\|\d+ (\d+) 0x[0-9a-f]+ IND \(1\),[^\n]*\|\n\d+ pointers\n\[([^]]*)\]", said):
         for first, count in re.findall(r"(\d+)(?:\((\d+)\))?", pointers):
             for block in range(int(first), int(first) + int(count or 1)) if int(first) else ():
                 yield Block(block * 4096, 4096, one("file_data", "xattr"), int(inode))

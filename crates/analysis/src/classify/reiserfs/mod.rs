@@ -6,7 +6,7 @@ mod leaf;
 use crate::bytes::{le16, le32};
 use crate::classify::files::{Files, Owner, Part};
 use crate::classify::follower::{Follower, log_disk};
-use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Rows, Structure, Write};
+use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Now, Rows, Structure, Write};
 use fscost_recording::{Image, Recording, Result};
 use journal::Journal;
 
@@ -130,8 +130,9 @@ impl Follower for Reiserfs {
         &mut self.files
     }
 
-    fn follow(&mut self, write: &Write<'_>, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+    fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         let bytes = self.geometry.block_bytes;
+        let mut now = Now { write, disks };
         let mut done = 0;
         while done < write.length {
             let offset = write.offset + done;
@@ -148,7 +149,7 @@ impl Follower for Reiserfs {
             let piece = write.part(done, length);
             done += length;
             if in_journal {
-                self.journal(&piece, block, rows);
+                self.journal(&piece, block, &mut now, rows)?;
             } else if write.disk != self.disk {
                 self.files.add(
                     &piece,
@@ -170,33 +171,60 @@ impl Follower for Reiserfs {
 }
 
 impl Reiserfs {
-    /// A block of the journal. What it copies is newer than what is at home.
-    fn journal(&mut self, write: &Write<'_>, block: u64, rows: &mut Rows) {
+    /// A block of the journal.
+    fn journal(
+        &mut self,
+        write: &Write<'_>,
+        block: u64,
+        now: &mut Now<'_, '_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
         let (structure, transaction, home) = self.journal.block(block, write.content);
-        let mut part = Part {
+        let part = Part {
             transaction,
             ..Part::new(structure, Cause::Log)
         };
-        let Some(home) = home else {
-            self.files.add(write, part, rows);
-            return;
-        };
+        let number = self.files.add(write, part, rows);
+        match (structure, home) {
+            (_, Some(home)) => self.copy(number, home, write.content, rows),
+            (Structure::Log, _) => self.journal.wait(block, number),
+            (Structure::JournalDescriptor, _) => {
+                let bytes = self.geometry.block_bytes;
+                let mut content = vec![0; bytes as usize];
+                for (block, number, (structure, transaction, home)) in self.journal.take_early() {
+                    if let Some(row) = rows.get_mut(number) {
+                        (row.structure, row.transaction) = (structure, transaction);
+                    }
+                    if let Some(home) = home {
+                        now.read(block * bytes, &mut content)?;
+                        self.copy(number, home, &content, rows);
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What a copy in the journal is of. It is newer than what is at home.
+    fn copy(&mut self, number: usize, home: u64, content: &[u8], rows: &mut Rows) {
         let (what, causes) = match self.geometry.area(home) {
             Some(Structure::BlockBitmap) => {
                 (Structure::BlockBitmap, Causes::one(Cause::Allocation))
             }
             Some(other) => (other, Causes::one(Cause::Accounting)),
             None => {
-                let causes = self.node(home, write.content, rows);
+                let causes = self.node(home, content, rows);
                 (
                     Structure::FsTree,
                     causes.unwrap_or(Causes::one(Cause::Accounting)),
                 )
             }
         };
-        part.causes = causes.with(Cause::Log);
-        let number = self.files.add(write, part, rows);
         if let Some(row) = rows.get_mut(number) {
+            if row.causes != Causes::one(Cause::Format) {
+                row.causes = causes.with(Cause::Log);
+            }
             row.home = Some(what);
             row.home_offset = Some(home * self.geometry.block_bytes);
         }
