@@ -36,6 +36,17 @@ def test_a_pattern_tells_early_from_late() -> None:
     assert why([2 * S, 23 * S, 60 * S, 80 * S], None, family="xfs") == ([FORCED, FORCED, TIMER, SETTLE], True)
 
 
+@pytest.mark.parametrize(
+    ("told", "third"), [(30, FORCED), (None, TIMER), (0, TIMER), (-1, TIMER), ("30", TIMER), (True, TIMER), (1 << 70, TIMER)]
+)
+def test_a_mount_option_sets_the_timer(told: object, third: Why) -> None:
+    """A mark may hold anything: it comes with the recording."""
+    begin = np.array([2 * S, 3 * S, 9 * S, 60 * S, 70 * S], np.int64)
+    noted = [Mark(mark.at_ns, mark.name, mark.detail | ({} if told is None else {"commit_s": told})) for mark in marks(None)]
+    found = reasons("ext", begin, begin + MS, noted, True)
+    assert list(found.why) == [FORCED, FORCED, third, TIMER, SETTLE]
+
+
 def test_a_timer_runs_from_the_transaction_before_or_from_the_phase() -> None:
     found, _ = why([50 * S, 102 * S, 150 * S], None, None)
     assert found == [SETTLE, FORCED, SETTLE]

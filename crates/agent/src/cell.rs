@@ -183,7 +183,7 @@ impl Cell {
         let calls = self.sync_calls.as_mut().map(SyncCalls::take).transpose()?;
         let asked_ns = monotonic_ns();
         let marked_ns = match &self.control {
-            Some(control) => control.mark(name, &counters, calls.as_ref())?,
+            Some(control) => control.mark(name, &counters, calls.as_ref(), self.plan.commit_s)?,
             None => None,
         };
         if let Some(sync_calls) = &mut self.sync_calls {

@@ -78,15 +78,19 @@ impl Control {
         }
     }
 
-    /// Puts a mark into the recording, with the kernel's counters so far and the calls for durability since the last mark. Gives its instant as the server
-    /// read it from CLOCK_MONOTONIC.
+    /// Puts a mark into the recording, with the kernel's counters so far, the calls for durability since the last mark, and how often the journal is
+    /// committed if a mount option says so. Gives its instant as the server read it from CLOCK_MONOTONIC.
     pub fn mark(
         &self,
         name: &str,
         kernel: &BTreeMap<String, Counters>,
         sync_calls: Option<&Calls>,
+        commit_s: Option<u64>,
     ) -> Result<Option<u64>> {
         let mut detail = json!({ "kernel": kernel });
+        if let Some(commit_s) = commit_s {
+            detail["commit_s"] = json!(commit_s);
+        }
         if let Some(calls) = sync_calls {
             detail["sync_calls"] = json!(calls);
         }
@@ -250,12 +254,15 @@ mod tests {
             count: 3,
             after_us: vec![10, 20],
         };
-        control.mark("clone", &counters, Some(&calls)).unwrap();
+        control
+            .mark("clone", &counters, Some(&calls), Some(30))
+            .unwrap();
         let mut text = [0; 1000];
         let (_, length) = rustix::net::recv(&server, &mut text[..], RecvFlags::empty()).unwrap();
         let told: Value = serde_json::from_slice(&text[..length]).unwrap();
         assert_eq!(told["mark"]["name"], "clone");
         assert_eq!(told["mark"]["detail"]["kernel"]["main"]["write_bytes"], 0);
+        assert_eq!(told["mark"]["detail"]["commit_s"], 30);
     }
 
     #[test]
@@ -273,7 +280,10 @@ mod tests {
             r#"{"error": {"kind": "host-disk-full", "message": "no room"}}"#,
         );
         assert_eq!(
-            control.mark("x", &BTreeMap::new(), None).unwrap_err().kind,
+            control
+                .mark("x", &BTreeMap::new(), None, None)
+                .unwrap_err()
+                .kind,
             Kind::HostDiskFull
         );
         answer(&server, r#"{"error": {"kind": "io", "message": "broken"}}"#);
@@ -288,7 +298,10 @@ mod tests {
         drop(server);
         assert_eq!(control.trouble().unwrap().kind, Kind::DiskServer);
         assert_eq!(
-            control.mark("x", &BTreeMap::new(), None).unwrap_err().kind,
+            control
+                .mark("x", &BTreeMap::new(), None, None)
+                .unwrap_err()
+                .kind,
             Kind::DiskServer
         );
     }

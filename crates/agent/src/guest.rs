@@ -7,6 +7,7 @@
 use crate::error::{CellError, Context, Kind, Result};
 use crate::port::{open_port, wait_for};
 use crate::sync_calls::monotonic_ns;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::mount::{MountFlags, mount, mount_bind_recursive};
 use rustix::system::RebootCommand;
 use serde::Deserialize;
@@ -29,6 +30,9 @@ const RUN: &str = "/host/run";
 const AGENT: &str = "/run/fscost/agent";
 /// The host takes a guest for dead that has said nothing for long.
 const ALIVE_PAUSE_NS: u64 = 2_000_000_000;
+
+/// A host that has gone does not answer, and kills the machine.
+const HEARD_LIMIT: Duration = Duration::from_secs(60);
 
 /// What the host wants.
 #[derive(Debug, Deserialize)]
@@ -91,7 +95,17 @@ fn live() -> Result<()> {
             &json!({"event": "failed", "step": "", "kind": error.kind, "message": error.paragraph(), "status": null, "signal": null, "kernel": []}),
         )?;
     }
-    events.tell(&json!({"event": "bye"}))
+    events.tell(&json!({"event": "bye"}))?;
+    wait_until_heard(&port)
+}
+
+/// The port's driver only queues what is written, and QEMU drops on power-off what the host has not read: the host says that it has.
+fn wait_until_heard(port: &File) -> Result<()> {
+    let limit = Timespec::try_from(HEARD_LIMIT).unwrap_or_default();
+    let mut answer = [PollFd::new(port, PollFlags::IN)];
+    rustix::io::retry_on_intr(|| poll(&mut answer, Some(&limit)))
+        .map(drop)
+        .context(Kind::Internal, || "wait for the host")
 }
 
 /// In the order of `/modules/order`: each after what it needs.

@@ -47,6 +47,9 @@ pub struct Plan {
     /// Tracepoints that a call for durability passes once, as `ext4/ext4_sync_file_enter`.
     #[serde(default)]
     pub sync_tracepoints: Vec<String>,
+    /// The mount option `commit`, kept in the marks.
+    #[serde(default)]
+    pub commit_s: Option<u64>,
     /// Whether the processor's clock counts its instructions.
     #[serde(default)]
     pub is_emulated: bool,

@@ -12,7 +12,7 @@ from fscost.analyze.explain import Mark
 Times = NDArray[np.int64]
 
 _PERIOD_NS = {"ext": 5 * 10**9, "xfs": 30 * 10**9, "btrfs": 30 * 10**9}
-"""When the kernel commits unasked: ext4's and btrfs's mount option `commit`, and fs.xfs.xfssyncd_centisecs, unless they were changed."""
+"""When the kernel commits unasked, unless a mark tells of a mount option `commit`; xfs's fs.xfs.xfssyncd_centisecs is taken to be as it comes."""
 _MARGIN_NS = 10**9
 """A timer is set in ticks and a commit takes its time: this much earlier may still be the timer."""
 _SOON_NS = 10**9
@@ -57,7 +57,7 @@ def reasons(family: str, begin_ns: Times, end_ns: Times, marks: Sequence[Mark], 
     last = np.append(interval[1:] != interval[:-1], bool(len(marks)) and bool(interval[-1] < len(marks)))
     before_begin, before_end = np.append(0, begin_ns[:-1]), np.append(0, end_ns[:-1])
     began = np.maximum(before_begin, np.append(0, bounds)[interval])
-    early = begin_ns - began < _PERIOD_NS[family] - _MARGIN_NS
+    early = begin_ns - began < _period_ns(family, marks) - _MARGIN_NS
     calls, heard = _calls(marks, interval, end_ns) if family != _LOGGED else (np.array([], np.int64), np.zeros(len(end_ns), bool))
     called = np.searchsorted(calls, end_ns, side="right") > np.searchsorted(calls, before_begin, side="right")
     # Of many calls that needed no commit, the last before the timer's needed none either.
@@ -65,6 +65,13 @@ def reasons(family: str, begin_ns: Times, end_ns: Times, marks: Sequence[Mark], 
     forced = np.where(heard, called & (early | (begin_ns - first < _SOON_NS)), early & ~last)
     names = [why.value for why in (Why.FORCED, Why.SETTLE, Why.OTHER, Why.TIMER)]
     return Reasons(np.select([forced, last, early], names[:3], names[3]), not heard.all())
+
+
+def _period_ns(family: str, marks: Sequence[Mark]) -> int:
+    told = next((mark.detail["commit_s"] for mark in marks if "commit_s" in mark.detail), None)
+    if type(told) is int and 0 < told < 1 << 20:
+        return told * 10**9
+    return _PERIOD_NS[family]
 
 
 def _calls(marks: Sequence[Mark], interval: NDArray[np.int64], end_ns: Times) -> tuple[Times, NDArray[np.bool_]]:

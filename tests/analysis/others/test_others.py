@@ -81,8 +81,7 @@ def run(spelled: str, folder: Path, shells: Iterable[str], settle: str = "remoun
     (folder / "input").mkdir()
     for script in (HERE.parent / "exercise.py", HERE / "extents.py", HERE / "holes.py"):
         shutil.copy(script, folder / "input")
-    # What a guest has not handed over when it is powered off is lost.
-    steps = tuple(Step(name, f"{shell} && sleep 3", settle=settle) for name, shell in zip(("one", "two", "three"), shells, strict=False))
+    steps = tuple(Step(name, shell, settle=settle) for name, shell in zip(("one", "two", "three"), shells, strict=False))
     work = Workload("mine", steps, disk_bytes=1 << 20, input=folder / "input")
     kernels.fetch()
     result = VmLab().run(

@@ -49,6 +49,7 @@ def test_a_guest_that_keeps_to_the_protocol(machine: Machine) -> None:
     told.order({"disks": ["main"]})
     assert machine.guest.recv(1000) == json.dumps({"disks": ["main"]}).encode() + b"\n"
     assert list(told.events(5)) == [Alive(), Output("x"), Bye()]
+    assert machine.guest.recv(10) == b"\n", "the guest waits for that before it powers off"
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 use fscost_recording::Mark;
 use serde_json::{Map, Value};
 
-/// The kernel's counters of each disk, and when the workload asked for durability.
-const KEPT: [&str; 2] = ["kernel", "sync_calls"];
+/// The kernel's counters of each disk, when the workload asked for durability, and how often the journal is committed unasked.
+const KEPT: [&str; 3] = ["kernel", "sync_calls", "commit_s"];
 
 /// The mark with its name and the numbers that are known.
 pub fn strip(mark: Mark) -> Mark {

@@ -1,5 +1,6 @@
 """One cell as the agent's plan (docs/cell-protocol.md)."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,6 +99,7 @@ def build(cell: Cell, options: LabOptions, formatted: FormatPlan, place: Place) 
         "background": [list(command) for command in formatted.background],
         "after_unmount": [list(command) for command in formatted.after_unmount],
         "sync_tracepoints": list(formatted.sync_tracepoints),
+        "commit_s": _commit_s(formatted.mount_options),
         "is_emulated": place.is_emulated,
         "inspect": [{"name": name, "command": list(command)} for name, command in formatted.inspect],
         "steps": [_step(step, cell, options) for step in cell.workload.steps],
@@ -136,6 +138,12 @@ def settle(step: Step, options: LabOptions) -> str:
 def drop_caches(step: Step, options: LabOptions) -> bool:
     """Whether the page cache is dropped before a step."""
     return step.drop_caches or (options.drop_caches and step.measured)
+
+
+def _commit_s(mount_options: str) -> int | None:
+    """The last `commit=` of ext3, ext4 and btrfs; 0 is their default (ext4(5), btrfs(5))."""
+    asked = [int(option[len("commit=") :]) for option in mount_options.split(",") if re.fullmatch(r"commit=[0-9]{1,6}", option)]
+    return asked[-1] or None if asked else None
 
 
 def _disk(disk: DiskSpec, place: Place) -> dict[str, Any]:

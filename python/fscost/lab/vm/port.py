@@ -1,12 +1,13 @@
-"""The events port of a guest: lines in, one order out."""
+"""The events port of a guest: lines in; one order out, and one line when the last was heard."""
 
+import contextlib
 import json
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from fscost.errors import HostError
-from fscost.lab.cell.events import Event, Hello, ProtocolError, parse
+from fscost.lab.cell.events import Bye, Event, Hello, ProtocolError, parse
 from fscost.lab.cell.lines import Lines
 from fscost.lab.vm.qemu import Qemu
 
@@ -35,14 +36,19 @@ class Port:
         raise HostError(f"the guest did not start: {because}{words and chr(10)}{words}", "`fscost doctor` looks at what the VM lab needs")
 
     def order(self, order: dict[str, Any]) -> None:
-        """The one thing that a guest is told."""
+        """What the guest is to do."""
         self._machine.events.sendall(json.dumps(order).encode() + b"\n")
 
     def events(self, limit_s: float) -> Iterator[Event]:
         """Until the guest hangs up. ProtocolError, with what its kernel said last, when it is silent for too long, or talks too long or nonsense."""
         try:
             for line in self._lines.until(time.monotonic() + limit_s, SILENCE_S):
-                yield parse(line)
+                event = parse(line)
+                if isinstance(event, Bye):
+                    # It waits for that: what QEMU has not handed over when the machine powers off is lost.
+                    with contextlib.suppress(OSError):
+                        self._machine.events.sendall(b"\n")
+                yield event
         except ProtocolError as error:
             words = self._machine.last_words()
             raise ProtocolError(f"{error}; its kernel said last: {words}" if words else str(error)) from None
