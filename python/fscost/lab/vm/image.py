@@ -9,7 +9,10 @@ from fscost.lab.vm.modules import Modules
 TRANSPORT = ("virtio_pci", "virtio_console")
 """Without these a guest cannot say that it is there."""
 # Those that provide what others only ask for by an alias come first: libcrc32c asks for `crc32c` (docs of lab/vm/modules.py).
-_PROVIDERS = ("crc32c_generic", "crc32_generic", "blake2b_generic", "xxhash_generic", "sha256_generic", "lzo", "lz4", "zstd", "deflate")
+_PROVIDERS = (
+    *("crc32c_generic", "crc32_generic", "crc32c_cryptoapi", "crc32_cryptoapi"),  # the latter since 6.16
+    *("blake2b_generic", "xxhash_generic", "sha256_generic", "sha256", "lzo", "lz4", "zstd", "deflate"),
+)
 _DEVICES = ("virtio_blk", "9p", "9pnet_virtio", "overlay", "fuse", "loop")
 FILE_SYSTEMS = {
     "ext2": "ext4",

@@ -274,6 +274,10 @@ impl State {
             }
         }
         self.name();
+        if trust == Trust::All {
+            // A transaction has an inode's name with it, unless the directory says what it said: a file made anew in the place of one removed.
+            self.names.settle();
+        }
         Ok(applied)
     }
 
