@@ -38,7 +38,12 @@ def why_no_guest_tests() -> str | None:
     return None if tool(QEMU) is not None else f"{QEMU} is missing: `{install_command([QEMU])}`"
 
 
-WHY_NOT = {"root": why_no_root_tests, "guest": why_no_guest_tests}
+def why_no_long_tests() -> str | None:
+    """None when they are asked for: CI has 40 minutes for everything."""
+    return None if os.environ.get("FSCOST_TEST_LONG") else "it takes long, and its like runs; `FSCOST_TEST_LONG=1 make test` runs it too"
+
+
+WHY_NOT = {"root": why_no_root_tests, "guest": why_no_guest_tests, "long": why_no_long_tests}
 """By marker."""
 
 

@@ -45,6 +45,8 @@ PROFILES = {
     "vfat": 0,
 }
 """How many blocks its tools have something to say of, at least; none where the kernel's map of a file is all."""
+LONG = ("jfs-external-journal", "exfat")
+"""Much like their neighbours."""
 
 
 @dataclass
@@ -187,7 +189,7 @@ def compare(made: Run, type_: str) -> Counter[str]:
     return compared
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in PROFILES])
 def test_what_was_written_is_what_the_tools_say(name: str, tmp_path: Path) -> None:
     type_ = profile.resolve(name).type
     compared = compare(exercised(name, tmp_path, DUMPSEG if type_ == "nilfs2" else "true"), type_)
@@ -216,6 +218,7 @@ def moved(made: Run) -> Run:
     return made
 
 
+@pytest.mark.long
 def test_what_f2fs_moves_is_whose_it_was(tmp_path: Path) -> None:
     """Garbage collection in the background, by age; chains of nodes that fsync wrote."""
     collect = f"{F2FS} && echo 1 > $d/gc_urgent && sleep 15 && echo 0 > $d/gc_urgent && {MOVED}"
@@ -224,6 +227,7 @@ def test_what_f2fs_moves_is_whose_it_was(tmp_path: Path) -> None:
     assert compared["mapped"] > 400
 
 
+@pytest.mark.long
 def test_f2fs_compressed(tmp_path: Path) -> None:
     compared = compare(exercised("f2fs-compress-lz4", tmp_path), "f2fs")
     assert compared["file_data"] > 300
@@ -255,6 +259,7 @@ def test_f2fs_counts_the_same(tmp_path: Path) -> None:
     assert sum(ours[kind] for kind in metadata) == sum(theirs[kind] for kind in ("fs meta", "fs cp meta"))
 
 
+@pytest.mark.long
 def test_what_the_cleaner_of_nilfs2_moves_is_whose_it_was(tmp_path: Path) -> None:
     compared = compare(moved(exercised("nilfs2-cleaner-always", tmp_path, f"sleep 20 && {MOVED} && {DUMPSEG}", before=HOLES)), "nilfs2")
     assert compared["mapped"] > 400
