@@ -2,7 +2,8 @@
 
 import os
 import random
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from fscost.lab.vm.qemu import PROGRAM as QEMU
 
 SEED = int(os.environ.get("FSCOST_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
 """One seed for a whole test run. Set FSCOST_TEST_SEED to the one that a failing run printed, and it happens again."""
+os.environ["FSCOST_TEST_SEED"] = str(SEED)  # for pytest-xdist's workers, each of which reads this file
 
 settings.register_profile("fscost", deadline=None, print_blob=True)
 settings.load_profile("fscost")
@@ -61,12 +63,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if reason is not None and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+    # With `make test`'s two workers, guests that take nothing of the host run beside all other tests, which stay one after another.
+    for item in items:
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group("host"))
 
 
 @pytest.fixture
 def seed() -> int:
     """The seed of this test run, for a test's own random choices."""
     return SEED
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """A folder with as much room as is asked for, in the words of tmpfs(5); one in a test."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def mount(room: str) -> Path:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", folder], check=True)
+        return folder
+
+    yield mount
+    subprocess.run(["umount", folder], check=True)
 
 
 @pytest.fixture(autouse=True)

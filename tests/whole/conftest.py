@@ -1,7 +1,6 @@
 """Real cells: the real agent, the real disk server, real file systems."""
 
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -80,16 +79,6 @@ def vm_lab() -> VmLab:
 def guests(bench: Bench, vm_lab: VmLab) -> Bench:
     bench.lab = vm_lab
     return bench
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Iterator[Path]:
-    """A host's disk with little room."""
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", folder], check=True)
-    yield folder
-    subprocess.run(["umount", folder], check=True)
 
 
 @pytest.fixture

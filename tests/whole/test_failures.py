@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,8 @@ def test_a_disk_too_small_for_its_file_system(bench: Any) -> None:
     assert "small" in result.because or "size" in result.because
 
 
-def test_the_hosts_disk_is_full(bench: Any, tiny: Path) -> None:
+def test_the_hosts_disk_is_full(bench: Any, small_disk: Callable[[str], Path]) -> None:
+    tiny = small_disk("24m")
     cell = bench.cell("ext4", "head -c 100000000 /dev/urandom > file")
     result = bench.run(cell, cell_dir=tiny / "cell")
     because = failed(result, "host-disk-full")

@@ -17,7 +17,7 @@ from fscost.workload.model import Step
 
 from .conftest import restless
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guests")]
 
 MIB = 1 << 20
 
@@ -115,7 +115,8 @@ def test_a_failing_workload_keeps_its_output(guests: Any) -> None:
 
 
 @pytest.mark.root
-def test_the_hosts_disk_is_full(guests: Any, tiny: Path) -> None:
+def test_the_hosts_disk_is_full(guests: Any, small_disk: Callable[[str], Path]) -> None:
+    tiny = small_disk("24m")
     because = failed(guests.run(guests.cell("ext4", "head -c 60000000 /dev/urandom > file; sync"), cell_dir=tiny / "cell"), "host-disk-full")
     assert "space" in because
     assert not list(tiny.rglob("*.fscost"))

@@ -14,7 +14,7 @@ from fscost.profile import resolve
 from fscost.workload import inputs
 from fscost.workload import resolve as workload
 
-pytestmark = [pytest.mark.guest, pytest.mark.slow]
+pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.xdist_group("guests")]
 
 ENOUGH = 3
 MOST = 7

@@ -1,8 +1,7 @@
 """The cache holds what is complete, or nothing; and says why."""
 
 import os
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,16 +10,6 @@ from fscost.errors import HostError
 from fscost.lab.vm import cache, qemu, snapshot
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.qemu import EMULATION, KVM, Accelerator
-
-
-@pytest.fixture
-def full(tmp_path: Path) -> Iterator[Path]:
-    """A file system with little room."""
-    folder = tmp_path / "full"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], check=True)
-    yield folder
-    subprocess.run(["umount", folder], check=True)
 
 
 def fill(folder: Path) -> None:
@@ -39,7 +28,8 @@ def fill_by_a_program(folder: Path) -> None:
 
 @pytest.mark.root
 @pytest.mark.parametrize("make", [fill, fill_by_a_program])
-def test_a_full_disk_is_told_and_nothing_is_left(full: Path, make: object) -> None:
+def test_a_full_disk_is_told_and_nothing_is_left(small_disk: Callable[[str], Path], make: object) -> None:
+    full = small_disk("4m")
     with pytest.raises(HostError, match="No space left on device") as raised:
         cache.complete(full / "snapshots" / "one", make)  # type: ignore[arg-type]
     assert str(full) in raised.value.what

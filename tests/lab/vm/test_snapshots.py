@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from fscost.lab.vm.snapshot import Snapshot
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 
-pytestmark = [pytest.mark.guest, pytest.mark.slow]
+pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.xdist_group("guests")]
 
 MIB = 1 << 20
 AGAIN = "restored, from a snapshot made again: "
@@ -102,19 +102,10 @@ def test_where_restoring_never_works_it_is_made_again_once(own: Path, tmp_path: 
     assert made == [1]
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Path]:
-    """A file system with room for an initramfs, and for half a guest's memory."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=150m", "tmpfs", folder], check=True)
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
 @pytest.mark.root
-def test_no_room_for_a_snapshot(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    snapshots = use_cache(small, monkeypatch)
+def test_no_room_for_a_snapshot(small_disk: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Enough for an initramfs, and for half a guest's memory.
+    snapshots = use_cache(small_disk("150m"), monkeypatch)
     with pytest.raises(HostError, match="No space left on device") as raised:
         run(VmLab(), tmp_path)
     assert str(snapshots) in raised.value.what
