@@ -75,6 +75,17 @@ def measure(program: Path, recording: Path, runs: int) -> dict[str, Any]:
     return dict(found[times.index(min(times))]) | {"runs": runs, "spread": max(times) / min(times) - 1}
 
 
+def process_peak_bytes(recording: Path) -> int:
+    """The most memory that `fscost explain` has resident, Python included."""
+    fscost = Path(sys.executable).with_name("fscost")
+    with subprocess.Popen([fscost, "explain", recording], stdout=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"fscost explain {recording} ended with {process.returncode}")
+    return used.ru_maxrss << 10
+
+
 def write_trace(recording: Path, trace: Path) -> None:
     """The requests in blktrace's binary form: queued, issued and completed, as blktrace itself records them."""
     number = 0
@@ -173,12 +184,13 @@ def main() -> None:
 
 
 def large(program: Path, recording: Path, folder: Path, gib: int) -> list[dict[str, Any]]:
-    """A recording of tens of gigabytes, for its memory."""
+    """A recording of tens of gigabytes, for its memory: that of the whole process."""
     lines = []
     for name, (request_kib, order) in LARGE.items():
         out = folder / "large.fscost"
         subprocess.run([program / "enlarge", recording, out, str(gib), request_kib, order], check=True, stdout=subprocess.DEVNULL)
-        lines.append(report(f"{gib} GiB, {name}", measure(program, out, 1)))
+        peak_bytes = process_peak_bytes(out)
+        lines.append(report(f"{gib} GiB, {name}", measure(program, out, 1) | {"peak_bytes": peak_bytes}))
         out.unlink()
     return lines
 

@@ -11,7 +11,7 @@ from fscost.errors import HostError
 from fscost.lab.base import CellResult, Lab, LabOptions
 from fscost.lab.cell.binaries import find_binaries
 from fscost.lab.native import NativeLab, RealDevice
-from fscost.lab.vm import VmLab
+from fscost.lab.vm import VmLab, cache
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 
@@ -79,6 +79,17 @@ def vm_lab() -> VmLab:
 def guests(bench: Bench, vm_lab: VmLab) -> Bench:
     bench.lab = vm_lab
     return bench
+
+
+@pytest.fixture
+def no_snapshots(tmp_path: Path, vm_lab: VmLab) -> Path:
+    """For XDG_CACHE_HOME: the user's kernels and what is known of KVM, but no snapshot."""
+    own = tmp_path / "cache" / "fscost"
+    own.mkdir(parents=True)
+    for name in ("kernels", "kvm"):
+        if (cache.root() / name).exists():
+            (own / name).symlink_to(cache.root() / name)
+    return own.parent
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fscost.lab.vm import VmLab, cache
+from fscost.lab.vm import VmLab
 
 from .residue import Runner, run_whole
 
@@ -47,21 +47,17 @@ def test_sigkill_at_a_random_instant(tmp_path: Path, vm_lab: VmLab, seed: int, v
     run_whole(SCRIPT, "ext4", tmp_path / "after")
 
 
-def test_who_is_killed_while_making_a_snapshot_leaves_nothing_for_long(tmp_path: Path, vm_lab: VmLab, seed: int) -> None:
-    own = tmp_path / "cache" / "fscost"
-    own.mkdir(parents=True)
-    for name in ("kernels", "kvm"):
-        if (cache.root() / name).exists():
-            (own / name).symlink_to(cache.root() / name)
-    environment = {"XDG_CACHE_HOME": str(own.parent)}
+def test_who_is_killed_while_making_a_snapshot_leaves_nothing_for_long(tmp_path: Path, no_snapshots: Path, seed: int) -> None:
+    environment = {"XDG_CACHE_HOME": str(no_snapshots)}
+    snapshots = no_snapshots / "fscost/snapshots"
     runner = Runner(SCRIPT, "ext4", tmp_path / "killed", LINGER_S, environment)
     runner.until("booting")
     assert runner.kill("runner", random.Random(seed).uniform(0.0, 3.0)), runner.said()
     runner.process.wait()
     assert runner.watch.left() == set()
-    assert list((own / "snapshots").glob("[!.]*")) == []
+    assert list(snapshots.glob("[!.]*")) == []
     run_whole(SCRIPT, "ext4", tmp_path / "after", environment)
-    assert [path.name for path in (own / "snapshots").glob(".*")] == [".lock"]
+    assert [path.name for path in snapshots.glob(".*")] == [".lock"]
 
 
 def test_ctrl_c(tmp_path: Path, vm_lab: VmLab) -> None:

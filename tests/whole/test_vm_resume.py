@@ -60,3 +60,17 @@ def test_ctrl_c_keeps_the_cells_that_are_done(tmp_path: Path, vm_lab: VmLab) -> 
     assert {cell["status"] for cell in found.values()} == {"done"}
     assert {name: found[name] for name in kept} == kept, "not run again"
     assert samples(folder, set(kept)) == measured
+
+
+def test_ctrl_c_does_not_wait_for_a_snapshot_that_is_being_made(tmp_path: Path, no_snapshots: Path) -> None:
+    said = tmp_path / "said"
+    with said.open("w") as output:
+        environment = os.environ | {"XDG_CACHE_HOME": str(no_snapshots)}
+        process = subprocess.Popen(
+            [*PROGRAM, *BEGIN, tmp_path / "run", *WORK], env=environment, stdout=output, stderr=output, start_new_session=True
+        )
+        while "booting a guest" not in said.read_text() and process.poll() is None:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130, said.read_text()
+    assert list((no_snapshots / "fscost/snapshots").glob("[!.]*")) == [], "it was made to its end"

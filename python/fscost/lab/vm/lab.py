@@ -70,6 +70,7 @@ class VmLab:
         self._snapshots: dict[Path, Snapshot] = {}
         self._renewed: set[Path] = set()
         self._processors = turns.Processors()
+        self._making = threading.Lock()
         self._lock = threading.Lock()
         self._machines: set[Qemu] = set()
         self._is_interrupted = False
@@ -219,12 +220,12 @@ class VmLab:
 
     def _renew(self, cell: Cell, taken: Snapshot, because: str) -> None:
         """Once: where a new one cannot be restored either, it is not the snapshot's fault."""
-        with self._lock:
+        with self._making:
             if taken.folder not in self._renewed:
                 self._renewed.add(taken.folder)
                 self._say(f"the snapshot {taken.folder} cannot be restored: {because}; it is made again")
                 taken.forget()
-                snapshot.take(self._guest_kernel(cell.profile), self._binaries.agent, taken.accelerator, self._say)
+                snapshot.take(self._guest_kernel(cell.profile), self._binaries.agent, taken.accelerator, self._say, self._interruptible)
 
     @contextlib.contextmanager
     def _interruptible(self, machine: Qemu) -> Iterator[None]:
@@ -240,11 +241,11 @@ class VmLab:
 
     def _snapshot(self, cell: Cell) -> Snapshot:
         """Made once for each kernel, whoever of several cells comes first."""
-        with self._lock:
+        with self._making:
             kernel = self._guest_kernel(cell.profile)
             found = self._snapshots.get(kernel.vmlinux)
             if found is None:
-                found = snapshot.take(kernel, self._binaries.agent, self._accelerated(), self._say)
+                found = snapshot.take(kernel, self._binaries.agent, self._accelerated(), self._say, self._interruptible)
                 self._snapshots[kernel.vmlinux] = found
         return found
 

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,9 @@ _RESTORE_S = 20
 _SAVE_S = 60
 _KEEP = 8
 _IGNORE_SHARED = [{"capability": "x-ignore-shared", "state": True}]
+
+During = Callable[[Qemu], AbstractContextManager[None]]
+"""Entered with a machine while it boots, so that whoever is interrupted can end it."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,10 @@ class Snapshot:
     def _state(self) -> Path:
         return self.folder / "state"
 
-    def save(self, agent: Path) -> str:
+    def save(self, agent: Path, during: During) -> str:
         """Boot a machine, wait for its hello, keep it; returns its kernel's version."""
         arguments = self.machine.arguments(self._memory, is_private=False)
-        with self._state.open("wb") as state, Qemu(arguments, agent) as machine:
+        with self._state.open("wb") as state, Qemu(arguments, agent) as machine, during(machine):
             hello = Port(machine).hello(BOOT_S)
             machine.monitor.execute("stop")
             machine.monitor.execute("migrate-set-capabilities", capabilities=_IGNORE_SHARED)
@@ -100,7 +104,7 @@ class Snapshot:
         return machine
 
 
-def take(kernel: GuestKernel, agent: Path, accelerator: Accelerator, say: Callable[[str], None] = lambda _: None) -> Snapshot:
+def take(kernel: GuestKernel, agent: Path, accelerator: Accelerator, say: Callable[[str], None], during: During) -> Snapshot:
     """The snapshot of this kernel, agent, QEMU and machine: from the cache, or made now."""
     modules = image.wanted(kernel)
     folder = cache.root() / "snapshots" / _key(kernel, agent, accelerator, modules)
@@ -113,7 +117,7 @@ def take(kernel: GuestKernel, agent: Path, accelerator: Accelerator, say: Callab
         except OSError:
             shutil.copyfile(kernel.vmlinux, made / "vmlinux")
         (made / "initramfs").write_bytes(image.build(kernel, agent, modules))
-        (made / "VERSION").write_text(Snapshot(made, accelerator).save(agent))
+        (made / "VERSION").write_text(Snapshot(made, accelerator).save(agent, during))
         _forget_others(folder.parent)
 
     return Snapshot(cache.complete(folder, make), accelerator)
