@@ -32,7 +32,7 @@ SMALL_BYTES = 4096
 BUDGET_BYTES_PER_S = 1e9
 BUDGET_REQUESTS_PER_S = 500_000
 BUDGET_PEAK_BYTES = 1 << 30
-LARGE = {"4 KiB random": ("4", "random"), "1 MiB sequential": ("1024", "sequential")}
+LARGE = {"4 KiB random": ("4", "random"), "512 KiB sequential": ("512", "sequential")}
 
 TRACE = np.dtype(
     [

@@ -139,10 +139,7 @@ fn bytes(profile: &str, steps: &[(&str, &str)], phase: &str) -> Option<(u64, u64
     assert_conserved(&recording, &explained);
     let rows = rows_of(&recording, &explained, phase);
     let sum = |of: &dyn Fn(&Row) -> bool| rows.iter().filter(|r| of(r)).map(|r| r.length).sum();
-    Some((
-        sum(&|_| true),
-        sum(&|r| r.causes.only() == Some(Cause::Atime)),
-    ))
+    Some((sum(&|_| true), sum(&|r| r.causes.is_atime_alone())))
 }
 
 fn check_saving(steps: &[(&str, &str)], phase: &str) {

@@ -52,14 +52,6 @@ impl Explanation {
         self.causes.only() == Some(Cause::Atime)
     }
 
-    /// Also for another reason.
-    pub fn with(self, cause: Cause) -> Explanation {
-        Explanation {
-            causes: self.causes.with(cause),
-            ..self
-        }
-    }
-
     /// For this reason only.
     pub fn because(self, cause: Cause) -> Explanation {
         Explanation {

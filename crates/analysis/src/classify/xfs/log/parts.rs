@@ -68,7 +68,7 @@ impl Parts {
     }
 
     /// The record that ends a transaction is rounded up to `unit`. Without its access times it would be, too: what of their bytes the
-    /// rounding would have written anyway is there for the log as well, and rounding that only they made necessary is there for them.
+    /// rounding would have written anyway is there for the log, and rounding that only they made necessary is there for them.
     pub fn round(&mut self, used: usize, atime: usize, unit: usize) {
         let Some(padding) = self.ranges.pop() else {
             return;
@@ -103,7 +103,7 @@ impl Parts {
             let count = excess.min(range.len());
             excess -= count;
             let cut = range.end - count;
-            let shared = self.copy(slot, |item| item.with(Cause::Log));
+            let shared = self.copy(slot, |item| item.because(Cause::Log));
             tail.push((cut..range.end, shared));
             tail.push((range.start..cut, slot));
         }
