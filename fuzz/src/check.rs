@@ -3,6 +3,7 @@
 use fscost_analysis::{
     Table,
     classify::{Structure, explain},
+    recovery,
 };
 use fscost_recording::{Event, Instant, Mark, Op, Recording, intervals, verify};
 use std::path::Path;
@@ -11,6 +12,7 @@ use std::path::Path;
 /// zeroes than the kernel counted.
 pub fn explain_all(recording: &Recording) {
     let table = Table::new(recording).expect("a whole recording is explained");
+    recovery(recording, u64::MAX, &[]).expect("a whole recording can be mounted, or not");
     let explained = &table.explained;
     let rows = explained.rows.iter();
     let mut rows = rows.map(|row| row.expect("rows are read back")).peekable();

@@ -226,6 +226,13 @@ def write_requests(recording: Path, table: Path) -> int:
     return rows
 
 
+def recovery(recording: Path, at_ns: int, lost: Sequence[int] = ()) -> list[dict[str, Any]]:
+    """What mounting the disks as they were at an instant would begin with, had these events (ascending) not reached them; a dictionary for each
+    file system (crates/bindings/src/recovery.rs)."""
+    with errors(recording):
+        return list(_open(recording).recovery(at_ns, list(lost)))
+
+
 def requests(recording: Path) -> Iterator[pa.RecordBatch]:
     """Every request, in the order of completion, without its content; `event` is its number in the recording, marks counted."""
     with errors(recording):

@@ -1,17 +1,19 @@
 """What a disk held at an instant: by hand, where each byte's fate is known, and of a log that the kernel's target might have written."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from fscost import analyze, capture
-from fscost.analyze import Explanation, Instant
+from fscost.analyze import BtrfsRecovery, Explanation, Instant, XfsRecovery
 from fscost.analyze.instant import _Requests, _Rows
+from fscost.cli.output import instant as output
 from fscost.errors import InputError
 
-from .made import BLOCK, FLUSH, FUA, explanation, log_of, row
+from .made import BLOCK, FLUSH, FUA, changes, explanation, log_of, row
 
 
 def batch(*requests: tuple[str, int, int, bool]) -> pa.RecordBatch:
@@ -114,6 +116,93 @@ def test_a_transaction_is_being_written_until_its_commit_block_is_there(structur
     events = pa.array(volatile, pa.int64()).to_numpy()
     found = _Rows(10**18, events, set())
     whole.prepare([], found)
-    running = found.running(events)
+    running = found.running()
     assert running is not None
     assert (running.number, running.state, running.bytes) == (7, state, structures * BLOCK)
+
+
+LAP = 1 << 32
+
+
+def log_between(tail: int, head: int, *replayed: int, unfinished: int = 0) -> XfsRecovery:
+    return XfsRecovery(tail, head, 2, 8192, 5, frozenset(replayed), frozenset({unfinished} if unfinished else ()))
+
+
+def newest(family: str, rows: list[dict[str, object]], whole: BtrfsRecovery | XfsRecovery, durable: BtrfsRecovery | XfsRecovery) -> _Rows:
+    found = _Rows(10**18, pa.array([], pa.int64()).to_numpy(), set(), whole)
+    explanation(rows, family).prepare([], found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("whole", "durable", "state"),
+    [
+        (log_between(LAP, LAP + 20, LAP, unfinished=LAP + 16), log_between(LAP, LAP + 20, LAP, unfinished=LAP + 16), "being written"),
+        (log_between(LAP, LAP + 30, LAP, LAP + 16), log_between(LAP, LAP + 16, LAP), "complete"),
+        (log_between(LAP, LAP + 30, LAP, LAP + 16), log_between(LAP, LAP + 30, LAP, LAP + 16), "durable"),
+        # Unmounted: it lies before the tail.
+        (log_between(LAP + 40, LAP + 40), log_between(LAP + 40, LAP + 40), "durable"),
+    ],
+)
+def test_a_checkpoint_is_complete_once_a_mount_would_replay_it(whole: XfsRecovery, durable: XfsRecovery, state: str) -> None:
+    rows = [row("log", "agf", transaction=LAP), row("log", "agi", transaction=LAP + 16), row("log", transaction=LAP + 18)]
+    running = newest("xfs", rows, whole, durable).running(durable)
+    assert running is not None
+    assert (running.unit, running.name, running.bytes, running.state) == ("checkpoint", "1:16", BLOCK, state)
+
+
+@pytest.mark.parametrize(("whole", "durable", "state"), [(7, 7, "being written"), (8, 7, "complete"), (8, 8, "durable")])
+def test_a_commit_is_complete_once_a_superblock_leads_to_it(whole: int, durable: int, state: str) -> None:
+    rows = [
+        row("fs_tree", transaction=7),
+        row("superblock", transaction=7),
+        row("file_data"),
+        row("log_tree", transaction=8),
+        row("superblock", transaction=7),
+        row("fs_tree", transaction=8),
+        row("file_data"),
+        row("log_tree", transaction=8, length=2 * BLOCK),
+    ]
+    most, least = (BtrfsRecovery(generation, True, 0, []) for generation in (whole, durable))
+    found = newest("btrfs", rows, most, least)
+    running = found.running(least)
+    assert running is not None
+    assert (running.unit, running.name, running.bytes, running.state) == ("commit", "8", BLOCK, state)
+    assert found.behind_superblock() == [("log_tree", 2 * BLOCK), ("file_data", BLOCK), *([("fs_tree", BLOCK)] if whole == 7 else [])]
+
+
+def test_what_a_mount_would_begin_with_is_told_with_and_without_what_is_not_durable(tmp_path: Path) -> None:
+    """A btrfs, and a superblock of another generation that leads nowhere: not flushed."""
+    image = tmp_path / "image"
+    image.touch()
+    subprocess.run(["truncate", "-s", "120M", image], check=True)
+    subprocess.run(["mkfs.btrfs", "-q", "-m", "single", image], check=True)
+    made = image.read_bytes()
+    at, generation = 64 << 10, int.from_bytes(made[(64 << 10) + 0x48 :][:8], "little")
+    later = bytearray(made[at : at + BLOCK])
+    later[0x48:0x50] = (generation + 1).to_bytes(8, "little")
+    log, recording = tmp_path / "log", tmp_path / "recording"
+    phases = {"mkfs": [*changes(bytes(len(made)), made), (0, b"", FLUSH)], "mount": [(at, bytes(later))], "end": []}
+    log.write_bytes(log_of(phases))
+    capture.import_dm_log_writes(log, recording)
+    found = instant_of(recording, "end")
+    assert found.recovery == BtrfsRecovery(generation + 1, False, 0, [])
+    assert found.durable_recovery == BtrfsRecovery(generation, True, 0, [])
+    text = "\n".join(output.lines(found, "title", None))
+    assert f"commit {generation + 1}, whose tree of roots is not there" in text
+    assert f"Without what is not durable: a mount would go on from commit {generation}, no log tree" in text
+    assert json.loads(json.dumps(found.json()))["durable_recovery"]["generation"] == generation
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (log_between(LAP + 8, LAP + 8), "a mount would replay nothing: the log is clean at 1:8"),
+        (
+            log_between(LAP, LAP + 30, LAP, unfinished=LAP + 16),
+            "a mount would replay 1 checkpoint (5 items): the log from 1:0 to 1:30, 8.00 KiB in 2 records; 1 more has no commit record yet",
+        ),
+    ],
+)
+def test_a_log_is_told_in_its_own_words(state: XfsRecovery, told: str) -> None:
+    assert output.recovery(state) == told

@@ -88,8 +88,8 @@ def test_a_log_of_xfs_has_checkpoints_and_its_own_headers(batches: int) -> None:
 @pytest.mark.parametrize(
     ("home", "line"),
     [
-        ("inode_chunk", "logged before  66.7 % of 3 of a block or inode in a checkpoint; one inode 3 times"),
-        ("agf", "logged before  66.7 % of 3 of a block or inode in a checkpoint; one block (agf) 3 times"),
+        ("inode_chunk", "logged before  66.7 % of 3 blocks and inodes (each once a checkpoint); one inode 3 times"),
+        ("agf", "logged before  66.7 % of 3 blocks and inodes (each once a checkpoint); one block (agf) 3 times"),
     ],
 )
 def test_what_is_printed_of_what_was_logged_before(home: str, line: str) -> None:

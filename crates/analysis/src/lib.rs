@@ -2,8 +2,10 @@
 
 mod bytes;
 pub mod classify;
+mod recovery;
 mod strip;
 mod table;
 
+pub use recovery::{Recovery, recovery};
 pub use strip::{Names, strip};
 pub use table::{Table, Timeline};

@@ -2,6 +2,7 @@
 
 mod explanation;
 mod names;
+mod recovery;
 
 use explanation::{Batches, Explanation};
 use fscost_analysis::Names;
@@ -144,6 +145,16 @@ impl Recording {
     /// What each written byte was: rows in batches of columns, and the names that their numbers stand for.
     fn explain(&self, py: Python<'_>) -> PyResult<Explanation> {
         py.detach(|| Explanation::new(&self.inner)).map_err(error)
+    }
+
+    /// What a mount of the disks as they were would begin with, without these events: see `recovery.rs`.
+    fn recovery<'py>(
+        &self,
+        py: Python<'py>,
+        at_ns: u64,
+        lost: Vec<u64>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        recovery::recovery(py, &self.inner, at_ns, &lost)
     }
 
     /// Read everything: `{"whole": bool, "end": str, "damaged": [str], "events", "content_bytes", "content_stored_bytes", "disks": {name: totals}}`.

@@ -5,20 +5,24 @@ from fscost.analyze.findings import findings
 from fscost.analyze.groups import By, Group, Rest, groups, kinds, largest, total_bytes, unknown_bytes
 from fscost.analyze.instant import Instant, Request, Running, Volatile, at
 from fscost.analyze.journal import Journal, Transaction, journal
+from fscost.analyze.recovery import BtrfsRecovery, Recovery, XfsRecovery
 from fscost.analyze.report import Report, report
 
 __all__ = [
+    "BtrfsRecovery",
     "By",
     "Explanation",
     "Group",
     "Instant",
     "Journal",
+    "Recovery",
     "Report",
     "Request",
     "Rest",
     "Running",
     "Transaction",
     "Volatile",
+    "XfsRecovery",
     "at",
     "explain",
     "findings",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fscost import capture
 from fscost.analyze.explain import Explanation
+from fscost.analyze.recovery import BtrfsRecovery, Recovery, XfsRecovery, place, recovery
 from fscost.analyze.sums import Sum
 
 _CHANGES = ("write", "write_zeroes")
@@ -49,10 +50,12 @@ class Volatile:
 
 @dataclass(frozen=True)
 class Running:
-    """The newest transaction that had a block in the journal; `state` is `being written`, `complete` (its commit block is there) or `durable`.
-    Of xfs and btrfs it is not known which block ends one: its state is None."""
+    """The newest transaction that had a block on the disk: of ext's journal, a checkpoint of xfs's log, a commit of btrfs. `name` is its number as the file system spells it;
+    `state` is `being written`, `complete` (what ends it is there: commit block, commit record, superblock) or `durable`; None where that is not known."""
 
+    unit: str
     number: int
+    name: str
     begin_ns: int
     bytes: int
     state: str | None
@@ -74,6 +77,12 @@ class Instant:
     volatile_bytes: int
     volatile_requests: int
     running: Running | None
+    recovery: Recovery | None
+    """What a mount would begin with."""
+    durable_recovery: Recovery | None
+    """The same, had nothing of what is not durable reached the disk."""
+    behind_superblock: Sequence[tuple[str, int]]
+    """btrfs: what no superblock leads to yet: blocks of trees of the next generation, and data and log trees that were written since."""
     under_way: Sequence[Request]
     before: Sequence[Request]
     after: Sequence[Request]
@@ -81,7 +90,11 @@ class Instant:
     def json(self) -> dict[str, Any]:
         """As it is printed."""
         found = asdict(self)
-        for name, sums in (("written", self.written), ("phase_written", self.phase_written)):
+        for name in ("recovery", "durable_recovery"):
+            state: Recovery | None = getattr(self, name)
+            found[name] = None if state is None else state.json()
+        for name in ("written", "phase_written", "behind_superblock"):
+            sums: Sequence[tuple[str, int]] = getattr(self, name)
             found[name] = [{"structure": structure, "write_bytes": length} for structure, length in sums]
         return found
 
@@ -93,7 +106,10 @@ def at(recording: Path, explanation: Explanation, instant: str, count: int) -> I
     for batch in capture.requests(recording):
         requests.add(batch)
     listed = [*requests.under_way, *requests.before, *requests.after]
-    rows = _Rows(at_ns, requests.volatile_events(), {each.event for each in listed})
+    lost = requests.volatile_events()
+    whole = recovery(recording, explanation.families, at_ns, [])
+    durable = recovery(recording, explanation.families, at_ns, lost.tolist())
+    rows = _Rows(at_ns, lost, {each.event for each in listed}, whole)
     explanation.prepare([], rows)
     phase, begin_ns = _phase(explanation, at_ns)
     written, phase_written = rows.written(), rows.written(phase)
@@ -109,8 +125,11 @@ def at(recording: Path, explanation: Explanation, instant: str, count: int) -> I
         last_flush_ns=requests.last_flush_ns,
         volatile=volatile,
         volatile_bytes=sum(each.bytes for each in volatile),
-        volatile_requests=len(requests.volatile_events()),
-        running=rows.running(requests.volatile_events()),
+        volatile_requests=len(lost),
+        running=rows.running(durable),
+        recovery=whole,
+        durable_recovery=durable,
+        behind_superblock=rows.behind_superblock(),
         under_way=[rows.told(each) for each in requests.under_way],
         before=[rows.told(each) for each in requests.before],
         after=[rows.told(each) for each in requests.after],
@@ -188,13 +207,17 @@ class _Requests:
 class _Rows:
     """What the explained rows say of them."""
 
-    def __init__(self, at_ns: int, volatile: NDArray[np.int64], listed: set[int]) -> None:
+    def __init__(self, at_ns: int, volatile: NDArray[np.int64], listed: set[int], recovery: Recovery | None = None) -> None:
         self._at_ns = pa.scalar(at_ns, pa.uint64())
         self._volatile_events = pa.array(volatile, pa.uint64())
+        self._is_volatile = frozenset(volatile.tolist())
         self._listed = pa.array(sorted(listed), pa.uint64())
         self._by_structure = Sum(["structure", "phase"])
         self._volatile = Sum(["structure", "path"])
         self._transactions = Sum(["transaction"], [("length", "sum"), ("time_ns", "min"), ("time_ns", "max")])
+        self._recovery = recovery
+        self._trees = Sum(["structure", "transaction"])
+        self._since: dict[str, int] = {}
         self._commits: dict[int, int] = {}
         self._has_commits = False
         self._told: dict[int, list[dict[str, Any]]] = {}
@@ -211,8 +234,15 @@ class _Rows:
         if volatile.num_rows:
             self._volatile.add(volatile)
         structure = past.column("structure").cast(pa.string())
-        # The journal of ext, the log of xfs, all trees of btrfs; not what a journal's transaction left to be written in place.
-        is_log = pc.and_(pc.is_valid(past.column("transaction")), pc.match_substring_regex(structure, "^(journal_|log|.*_tree$)"))
+        # The journal of ext, the log of xfs, trees of btrfs; not what a journal's transaction left to be written in place.
+        is_log = pc.and_(pc.is_valid(past.column("transaction")), pc.match_substring_regex(structure, "^(journal_|log$|.*_tree$)"))
+        if isinstance(self._recovery, XfsRecovery):
+            # A record's header has a number, too.
+            is_log = pc.and_(is_log, pc.is_valid(past.column("home_structure")))
+        if isinstance(self._recovery, BtrfsRecovery):
+            # What fsync logged is not of the commit that goes on meanwhile, though it has its number.
+            is_log = pc.and_(is_log, pc.not_equal(structure, "log_tree"))
+            self._behind(past, structure, is_log)
         log = past.filter(is_log)
         if log.num_rows:
             self._transactions.add(log)
@@ -220,6 +250,24 @@ class _Rows:
             self._has_commits = True
             if row["transaction"] is not None:
                 self._commits = {row["transaction"]: row["event"]}
+
+    def _behind(self, past: pa.RecordBatch, structure: pa.Array, is_tree: pa.Array) -> None:
+        self._trees.add(past.filter(is_tree))
+        event, length = _numbers(past, "event"), _numbers(past, "length")
+        superblocks = event[np.asarray(pc.equal(structure, "superblock"))]
+        since = event > superblocks[-1] if len(superblocks) else np.full(len(event), True)
+        for name in ("file_data", "log_tree"):
+            before = 0 if len(superblocks) else self._since.get(name, 0)
+            self._since[name] = before + int(length[since & np.asarray(pc.equal(structure, name))].sum())
+
+    def behind_superblock(self) -> list[tuple[str, int]]:
+        """Of btrfs, the most first."""
+        found = {name: size for name, size in self._since.items() if size}
+        if isinstance(self._recovery, BtrfsRecovery) and (table := self._trees.table()) is not None:
+            later = table.filter(pc.greater(table["transaction"], self._recovery.generation))
+            sums = later.group_by("structure").aggregate([("length_sum", "sum")])
+            found.update(zip(sums["structure"].cast(pa.string()).to_pylist(), sums["length_sum_sum"].to_pylist(), strict=True))
+        return sorted(found.items(), key=lambda each: (-each[1], each[0]))
 
     def written(self, phase: str | None = None) -> list[tuple[str, int]]:
         """By structure, the most first; of one phase, or of all."""
@@ -239,7 +287,7 @@ class _Rows:
             return []
         return sorted((Volatile(*row.values()) for row in table.to_pylist()), key=lambda each: (-each.bytes, each.structure, each.path or ""))
 
-    def running(self, volatile: NDArray[np.int64]) -> Running | None:
+    def running(self, durable: Recovery | None = None) -> Running | None:
         """The newest transaction."""
         table = self._transactions.table()
         if table is None:
@@ -248,11 +296,15 @@ class _Rows:
             pc.select_k_unstable(table, k=1, sort_keys=[("time_ns_max", "descending"), ("transaction", "descending")])
         ).to_pylist()
         number = newest["transaction"]
-        state = None
+        whole, state = self._recovery, None
         if self._has_commits:
             commit = self._commits.get(number)
-            state = "being written" if commit is None else "complete" if commit in volatile else "durable"
-        return Running(number, newest["time_ns_min"], newest["length_sum"], state)
+            state = _state(commit is not None, commit not in self._is_volatile)
+        elif whole is not None and durable is not None:
+            state = _state(whole.has(number), durable.has(number))
+        unit = "transaction" if whole is None else whole.unit
+        name = place(number) if isinstance(whole, XfsRecovery) else str(number)
+        return Running(unit, number, name, newest["time_ns_min"], newest["length_sum"], state)
 
     def told(self, request: Request) -> Request:
         """With what it wrote."""
@@ -261,6 +313,10 @@ class _Rows:
             return request
         largest = max(rows, key=lambda row: row["length"])
         return Request(**{**asdict(request), **{name: largest[name] for name in _WHAT}, "rows": len(rows)})
+
+
+def _state(is_complete: bool, is_durable: bool) -> str:
+    return "being written" if not is_complete else "durable" if is_durable else "complete"
 
 
 def _listed(batch: pa.RecordBatch) -> list[Request]:

@@ -198,6 +198,17 @@ def images_of(recording: Path, folder: Path, disks: int, at_ns: int) -> tools.Im
     return tools.read(paths, at_ns)
 
 
+def check_recovery(image: tools.Image, recording: Path) -> None:
+    """The newest superblock, and what fsync logged since."""
+    [found] = capture.recovery(recording, image.at_ns)
+    assert (found["generation"], found["is_sound"]) == (image.generation, True)
+    assert {(each["tree"], each["inode"]) for each in found["logged"]} == image.logged
+    assert found["logged_count"] == len(image.logged)
+    for each in found["logged"]:
+        names = {name for tree in (each["tree"], tools.TREES["TREE_LOG"][0]) for _, name in image.names[tree, each["inode"]]}
+        assert each["inode"] == 256 or (each["path"] or "").rsplit("/", 1)[-1] in names, f"{each}: {names}"
+
+
 @dataclass
 class Checked:
     blocks: int = 0
@@ -214,8 +225,10 @@ def check(recording: Path, folder: Path, disks: int, rng: random.Random) -> Chec
     phases = [at for at in marks.values() if begin < at <= end]
     checked = Checked()
     before: list[tools.Image] = []
-    for at_ns in sorted([*phases, *(rng.randrange(begin, end) for _ in range(3))]):
+    superblock = rng.choice([row.time_ns for row in rows if row.structure == "superblock" and begin < row.time_ns < end])
+    for at_ns in sorted([*phases, superblock, *(rng.randrange(begin, end) for _ in range(2))]):
         image = images_of(recording, folder, disks, at_ns)
+        check_recovery(image, recording)
         last = last_writers(rows, at_ns)
         checked.blocks += check_blocks(image, last)
         checked.data += check_data(image, last, rng, before)

@@ -57,6 +57,10 @@ class Image:
     subvolumes: dict[int, tuple[int, int, str]] = field(default_factory=dict)
     """By tree: the tree, directory and name that it is found by."""
     chunks: list[tuple[int, int, str, list[tuple[int, int]]]] = field(default_factory=list)
+    generation: int = 0
+    """Of the newest superblock."""
+    logged: set[tuple[int, int]] = field(default_factory=set)
+    """Trees and inodes that log trees hold."""
     devices: dict[int, int] = field(default_factory=dict)
     """Device ids by the disk's place among `disks`."""
 
@@ -85,6 +89,7 @@ def read(disks: list[Path], at_ns: int) -> Image:
         devid = re.search(r"dev_item.devid\s+(\d+)", text)
         if devid:
             image.devices[int(devid[1])] = number
+            image.generation = max(image.generation, int(re.search(r"^generation\s+(\d+)", text, re.MULTILINE)[1]))
             image.fsid = uuid.UUID(text.split("fsid", 1)[1].split()[0]).bytes
     members = [disks[number] for number in image.devices.values()]
     words = ["btrfs", "inspect-internal", "dump-tree", *(["--noscan"] if len(members) > 1 else []), *members]
@@ -94,11 +99,12 @@ def read(disks: list[Path], at_ns: int) -> Image:
 
 
 def walk(image: Image, text: str) -> None:
-    tree = shown = at = 0
+    tree = shown = logged = at = 0
     key: tuple[str, str, str] = ("", "", "")
     for line in text.splitlines():
-        if found := re.search(r"tree key \((\S+) ROOT_ITEM", line):
+        if found := re.search(r"tree key \((\S+) ROOT_ITEM (\S+)\)", line):
             shown = tree_of(found[1])[0]
+            logged = inode_of(found[2]) if line.startswith("log tree key") else 0
         elif found := re.match(r"(?:leaf|node) (\d+) .*generation (\d+) owner (\S+)$", line):
             at, generation = int(found[1]), int(found[2])
             tree, structure = tree_of(found[3])
@@ -107,6 +113,8 @@ def walk(image: Image, text: str) -> None:
             image.blocks[at] = Block(image.blocks[at].generation, tree, "relocation_tree")
         elif found := re.match(r"\titem \d+ key \((\S+) (\S+) (\S+)\)", line):
             key = (found[1], found[2], found[3])
+            if logged and key[1] == "INODE_ITEM":
+                image.logged.add((logged, int(key[0])))
             if key[1] == "CHUNK_ITEM":
                 image.chunks.append((int(key[2]), 0, "", []))
         elif found := re.match(r"\t\tlength (\d+) owner \d+ stripe_len \d+ type (\S+)", line):

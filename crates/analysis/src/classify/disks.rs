@@ -17,6 +17,25 @@ impl<'a> Disks<'a> {
         Ok(Disks { images })
     }
 
+    /// All disks with what had completed by `at_ns`, but for these events (their numbers, ascending).
+    pub fn at(recording: &'a Recording, at_ns: u64, lost: &[u64]) -> Result<Disks<'a>> {
+        let mut disks = Disks::new(recording)?;
+        let mut number = 0;
+        recording.for_each_frame(true, |frame_number, frame| {
+            for event in &frame.events {
+                if event.complete_ns > at_ns {
+                    return Ok(false);
+                }
+                if lost.binary_search(&number).is_err() {
+                    disks.apply(frame_number as u32, event);
+                }
+                number += 1;
+            }
+            Ok(true)
+        })?;
+        Ok(disks)
+    }
+
     /// Read `into.len()` bytes of `disk` at `offset`; what lies past the end reads as zeros.
     pub fn read(&mut self, disk: u16, offset: u64, into: &mut [u8]) -> Result<()> {
         into.fill(0);

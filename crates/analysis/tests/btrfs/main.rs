@@ -290,5 +290,6 @@ fn damaged_metadata_is_explained_without_a_panic() {
             }
         });
         assert_conserved(&recording, &explain(&recording).unwrap());
+        fscost_analysis::recovery(&recording, 0, &[]).unwrap();
     }
 }

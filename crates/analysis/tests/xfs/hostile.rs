@@ -1,7 +1,7 @@
 //! Recordings in which metadata and log were damaged: any answer, in time, that covers every write.
 
 use crate::recorded::{Cell, assert_conserved};
-use fscost_analysis::classify::explain;
+use fscost_analysis::{classify::explain, recovery};
 use fscost_recording::{Event, Op, Recording, Writer};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -79,6 +79,7 @@ fn damage_is_survived() {
             }
         });
         assert_conserved(&copy, &explain(&copy).unwrap());
+        recovery(&copy, u64::MAX, &[]).unwrap();
         Ok(())
     });
     outcome.unwrap();

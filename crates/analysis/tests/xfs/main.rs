@@ -93,6 +93,7 @@ fn an_external_log_is_read_where_it_is() {
         ["times+inode_removed"; 2]
     );
     log::check(&cell, &recording, &explained);
+    log::check_recovery(&cell, &recording, "create", 8);
 }
 
 #[test]
@@ -129,6 +130,7 @@ fn a_log_is_followed_around_its_end() {
         more.is_multiple_of(12) && more / 12 < log / (32 << 10),
         "{more}"
     );
+    log::check_recovery(&cell, &recording, "mode", 6);
 }
 
 /// Bytes that went to the disk in a phase, and those of them that were there for nothing but access times.

@@ -88,6 +88,46 @@ pub fn block_uses(image: &Path, offsets: &[u64]) -> Vec<Use> {
     uses
 }
 
+/// The log between tail and head, as `xfs_logprint` finds them.
+#[derive(Debug, PartialEq, Eq)]
+pub struct LogState {
+    /// Blocks of the log.
+    pub tail: u64,
+    pub head: u64,
+    pub is_clean: bool,
+    /// Transactions that would be replayed.
+    pub checkpoints: usize,
+    /// Of them.
+    pub items: u64,
+}
+
+fn logprint(image: &Path, log: Option<&Path>, words: &[&str]) -> String {
+    let mut command = Command::new("xfs_logprint");
+    command.args(words);
+    if let Some(log) = log {
+        command.arg("-l").arg(log);
+    }
+    let output = command.arg(image).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What a mount would replay.
+pub fn log_state(image: &Path, log: Option<&Path>) -> LogState {
+    let text = logprint(image, log, &["-t"]);
+    let after = |key: &str| text.split(key).nth(1).unwrap().split_whitespace().next();
+    let number = |key: &str| after(key).unwrap().parse().unwrap();
+    LogState {
+        tail: number("log tail: "),
+        head: number(" head: "),
+        is_clean: after("state: ") == Some("<CLEAN>"),
+        checkpoints: text.lines().filter(|l| l.starts_with("TRANS: ")).count(),
+        items: text
+            .lines()
+            .filter(|l| l.contains(": cnt:") && l.contains(" total:"))
+            .count() as u64,
+    }
+}
+
 /// Bytes of the log, operation headers included, as `xfs_logprint` counts them.
 #[derive(Debug, Default)]
 pub struct LogBytes {
@@ -115,12 +155,7 @@ impl LogBytes {
 /// Add up all operations of items of an image's log, internal or in another image.
 pub fn log_bytes(image: &Path, log: Option<&Path>) -> LogBytes {
     let shape = Shape::of(image);
-    let mut command = Command::new("xfs_logprint");
-    if let Some(log) = log {
-        command.arg("-l").arg(log);
-    }
-    let output = command.arg(image).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = logprint(image, log, &[]);
     let mut found = LogBytes::default();
     let lines: Vec<&str> = text.lines().collect();
     let (mut kind, mut place, mut inode, mut more) = (String::new(), None, None, 0);

@@ -81,12 +81,12 @@ def _journal(journal: Journal, total: int) -> Iterator[tuple[str, str]]:
             each = human_bytes(journal.log_sync_bytes / journal.log_syncs)
             yield (
                 "log trees",
-                f"{_counted(journal.log_syncs, 'fsync')}, {human_bytes(journal.log_sync_bytes)} with their superblocks, {each} each",
+                f"{counted(journal.log_syncs, 'fsync')}, {human_bytes(journal.log_sync_bytes)} with their superblocks, {each} each",
             )
         if count:
             yield (
                 "commits",
-                f"{_counted(count, 'generation')}, {human_bytes(int(journal.transaction_bytes.sum()))} of trees, {_why(journal)}",
+                f"{counted(count, 'generation')}, {human_bytes(int(journal.transaction_bytes.sum()))} of trees, {_why(journal)}",
             )
         return
     what = "transaction" if journal.family == "ext" else "log checkpoint"
@@ -94,20 +94,20 @@ def _journal(journal: Journal, total: int) -> Iterator[tuple[str, str]]:
     sizes, blocks = sorted(journal.transaction_bytes.tolist()), sorted(journal.transaction_blocks.tolist())
     yield (
         "journal" if journal.family == "ext" else "log",
-        f"{_counted(count, what)}, {human_bytes(journal.bytes)}, {percent(journal.bytes, total)} of the bytes",
+        f"{counted(count, what)}, {human_bytes(journal.bytes)}, {percent(journal.bytes, total)} of the bytes",
     )
     if count:
         median, largest = sizes[count // 2], sizes[-1]
         yield (
             "of each",
-            f"{_counted(blocks[count // 2], unit)} ({human_bytes(median)}) in the median, {blocks[-1]:,} ({human_bytes(largest)}) at most",
+            f"{counted(blocks[count // 2], unit)} ({human_bytes(median)}) in the median, {blocks[-1]:,} ({human_bytes(largest)}) at most",
         )
         if why := _why(journal):
             yield "asked for", why
     if journal.again is not None and journal.copies:
         is_ext = journal.family == "ext"
         # xfs logs the parts of a block that changed, and each inode of a chunk by itself.
-        copies = _counted(journal.copies, "copy", "copies") if is_ext else f"{journal.copies:,} of a block or inode in a checkpoint"
+        copies = counted(journal.copies, "copy", "copies") if is_ext else f"{journal.copies:,} blocks and inodes (each once a checkpoint)"
         text = f"{percent(journal.again, journal.copies)} of {copies}"
         if journal.most_again and journal.most_again > 1:
             one = "inode" if journal.most_again_structure == "inode_chunk" else f"block ({journal.most_again_structure})"
@@ -116,7 +116,10 @@ def _journal(journal: Journal, total: int) -> Iterator[tuple[str, str]]:
     if journal.atime_copy_bytes:
         yield "access times", f"{percent(journal.atime_copy_bytes, journal.copy_bytes)} of the copies hold nothing else"
     if journal.checkpoint_bytes:
-        yield "checkpoints", f"{human_bytes(journal.checkpoint_bytes)} written in place"
+        yield (
+            "in place",
+            f"{human_bytes(journal.checkpoint_bytes)} " + ("that the journal had copied" if journal.family == "ext" else "of metadata"),
+        )
 
 
 def _why(journal: Journal) -> str:
@@ -133,7 +136,8 @@ def facts(pairs: Iterator[tuple[str, str]], width: int | None) -> Iterator[str]:
         yield from _wrapped(f"{label:{labels}}  {text}", width, " " * (labels + 2))
 
 
-def _counted(count: int, one: str, many: str | None = None) -> str:
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """A number and what there is of it."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 

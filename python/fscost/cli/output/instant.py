@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from fscost.analyze import Instant, Request, Volatile
-from fscost.cli.output.explained import facts, head, one_line
+from fscost.analyze import BtrfsRecovery, Instant, Recovery, Request, Volatile, XfsRecovery
+from fscost.analyze.recovery import place
+from fscost.cli.output.explained import counted, facts, head, one_line
 from fscost.cli.output.grid import plain
 from fscost.cli.output.units import human_bytes, human_seconds
 
 _MOST_STRUCTURES = 5
 _MOST_VOLATILE = 4
+_MOST_NAMED = 3
 
 
 def lines(instant: Instant, title: str, width: int | None) -> Iterator[str]:
@@ -39,7 +41,15 @@ def _facts(instant: Instant) -> Iterator[tuple[str, str]]:
     yield "written", f"{told}: {_first(sizes, _MOST_STRUCTURES)}" if sizes else told
     if (running := instant.running) is not None:
         state = "" if running.state is None else f"; {running.state}"
-        yield "transaction", f"{running.number}, first block at {_time(running.begin_ns)}, {human_bytes(running.bytes)} so far{state}"
+        so_far = "" if running.state in ("complete", "durable") else " so far"
+        yield running.unit, f"{running.name}, first block at {_time(running.begin_ns)}, {human_bytes(running.bytes)}{so_far}{state}"
+    if instant.recovery is not None:
+        told = recovery(instant.recovery)
+        least = None if instant.durable_recovery is None else recovery(instant.durable_recovery)
+        yield "recovery", told if told == least else f"{told}. Without what is not durable: {least or 'nothing to recover from'}"
+    if instant.behind_superblock:
+        sizes = [f"{structure} {human_bytes(size)}" for structure, size in instant.behind_superblock]
+        yield "not reached", f"no superblock leads there yet: {_first(sizes, _MOST_STRUCTURES)}"
     flush = "there was no flush before" if instant.last_flush_ns is None else f"last flush ended at {_time(instant.last_flush_ns)}"
     if instant.volatile_requests:
         count = f"{instant.volatile_requests:,} request{'s' * (instant.volatile_requests != 1)}"
@@ -47,6 +57,33 @@ def _facts(instant: Instant) -> Iterator[tuple[str, str]]:
         yield "not durable", f"{human_bytes(instant.volatile_bytes)} in {count} ({flush}): {of}"
     else:
         yield "not durable", f"nothing ({flush})"
+
+
+def recovery(state: Recovery) -> str:
+    """What a mount would begin with, as a sentence."""
+    return _of_xfs(state) if isinstance(state, XfsRecovery) else _of_btrfs(state)
+
+
+def _of_xfs(state: XfsRecovery) -> str:
+    if state.tail == state.head:
+        return f"a mount would replay nothing: the log is clean at {place(state.head)}"
+    told = f"a mount would replay {counted(len(state.replayed), 'checkpoint')} ({counted(state.items, 'item')}): the log from {place(state.tail)} to "
+    told += f"{place(state.head)}, {human_bytes(state.bytes)} in {counted(state.records, 'record')}"
+    if state.unfinished:
+        told += f"; {len(state.unfinished):,} more {'has' if len(state.unfinished) == 1 else 'have'} no commit record yet"
+    return told
+
+
+def _of_btrfs(state: BtrfsRecovery) -> str:
+    told = f"a mount would go on from commit {state.generation}"
+    if not state.is_sound:
+        told += ", whose tree of roots is not there"
+    if not state.logged_count:
+        return f"{told}, no log tree"
+    names = [f"inode {each.inode} of tree {each.tree}" if each.path is None else one_line(each.path) for each in state.logged]
+    more = state.logged_count - len(names[:_MOST_NAMED])
+    files = ", ".join(names[:_MOST_NAMED]) + (f", {more:,} more" if more else "")
+    return f"{told}, and replay what log trees hold of {counted(state.logged_count, 'inode')}: {files}"
 
 
 def _first(texts: Sequence[str], most: int) -> str:

@@ -6,7 +6,7 @@ use super::commit::{Follower, Step};
 use super::items::Reasons;
 use super::key::{Key, kind, tree};
 use super::superblock::Super;
-use super::volume::ROOT_ITEM_BYTENR;
+use super::volume::{ROOT_ITEM_BYTENR, Volume};
 use crate::classify::Disks;
 use fscost_recording::Result;
 use std::rc::Rc;
@@ -147,19 +147,7 @@ impl Follower {
         let log_root = |s: Option<&Super>| s.map(|s| s.log_root).filter(|&root| root != 0);
         let (old, new) = (log_root(step.old), log_root(step.new));
         let Some(new) = new else { return Ok(()) };
-        let mut logs = Vec::new();
-        for leaf in self
-            .volume
-            .leaves(disks, new, Key::FIRST, Key::LAST, MAX_OLD_LEAVES)?
-        {
-            let roots = leaf
-                .items()
-                .filter(|(key, _)| (key.objectid, key.kind) == (tree::LOG, kind::ROOT_ITEM));
-            logs.extend(
-                roots.filter_map(|(key, item)| Some((key.offset, u64_at(item, ROOT_ITEM_BYTENR)?))),
-            );
-        }
-        for (id, root) in logs {
+        for (id, root) in logs_at(&mut self.volume, disks, new)? {
             let before = match old {
                 Some(old) => {
                     let key = Key::new(tree::LOG, kind::ROOT_ITEM, id);
@@ -181,4 +169,13 @@ impl Follower {
         }
         Ok(())
     }
+}
+
+/// The logs that the tree of logs at `root` has: of which tree each is, and its root.
+pub fn logs_at(volume: &mut Volume, disks: &mut Disks<'_>, root: u64) -> Result<Vec<(u64, u64)>> {
+    let leaves = volume.leaves(disks, root, Key::FIRST, Key::LAST, MAX_OLD_LEAVES)?;
+    let items = leaves.iter().flat_map(|leaf| leaf.items());
+    let roots = items.filter(|(key, _)| (key.objectid, key.kind) == (tree::LOG, kind::ROOT_ITEM));
+    let logs = roots.filter_map(|(key, item)| Some((key.offset, u64_at(item, ROOT_ITEM_BYTENR)?)));
+    Ok(logs.collect())
 }

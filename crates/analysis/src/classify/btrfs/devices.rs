@@ -44,6 +44,12 @@ impl Devices {
         Ok(devices)
     }
 
+    /// `disk` is the device `devid`.
+    pub fn join(&mut self, disk: u16, devid: u64) {
+        self.members.insert(disk);
+        self.disks.entry(devid).or_insert(disk);
+    }
+
     pub fn owns(&self, disk: u16) -> bool {
         self.members.contains(&disk)
     }

@@ -15,10 +15,12 @@ mod owner;
 mod paths;
 mod pending;
 mod pieces;
+mod recovery;
 mod superblock;
 mod volume;
 
 pub(crate) use key::kind;
+pub use recovery::{Logged, Recovery};
 
 use crate::classify::{Cause, Causes, Disks, Family, Row, Rows, Structure, Write};
 use commit::Follower;

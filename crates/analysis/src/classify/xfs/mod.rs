@@ -17,6 +17,7 @@ mod superblock;
 use crate::classify::{Cause, Causes, Disks, Family, Row, Rows, Structure, Write};
 use fscost_recording::{Image, Instant, Recording, Result};
 use log::{Area, Log};
+pub use log::{Checkpoint, Recovery};
 use metadata::Metadata;
 pub(crate) use superblock::Geometry;
 
@@ -34,19 +35,7 @@ pub fn detect(
     let Some(geometry) = Geometry::parse(&sector) else {
         return Ok(None);
     };
-    let log_disk = match geometry.external_log {
-        true => external_log(recording, disk, &geometry)?,
-        false => Some(disk),
-    };
-    let area = Area {
-        disk: log_disk.unwrap_or(disk),
-        offset: geometry.log_offset,
-        bytes: if log_disk.is_some() {
-            geometry.log_bytes
-        } else {
-            0
-        },
-    };
+    let area = log_area(recording, disk, &geometry)?;
     Ok(Some(Box::new(Xfs {
         disk,
         area,
@@ -54,6 +43,38 @@ pub fn detect(
         metadata: Metadata::new(geometry),
         formatting: true,
     })))
+}
+
+/// What a mount would find in the log of the file system on `disk`, if there is one.
+pub fn recovery(
+    recording: &Recording,
+    disk: u16,
+    disks: &mut Disks<'_>,
+) -> Result<Option<Recovery>> {
+    let mut sector = [0; 512];
+    disks.read(disk, 0, &mut sector)?;
+    let Some(geometry) = Geometry::parse(&sector) else {
+        return Ok(None);
+    };
+    let area = log_area(recording, disk, &geometry)?;
+    Recovery::find(disks, area, &geometry.log_uuid)
+}
+
+/// Where the log is; empty where it is on a disk that was not recorded.
+fn log_area(recording: &Recording, disk: u16, geometry: &Geometry) -> Result<Area> {
+    let log_disk = match geometry.external_log {
+        true => external_log(recording, disk, geometry)?,
+        false => Some(disk),
+    };
+    Ok(Area {
+        disk: log_disk.unwrap_or(disk),
+        offset: geometry.log_offset,
+        bytes: if log_disk.is_some() {
+            geometry.log_bytes
+        } else {
+            0
+        },
+    })
 }
 
 /// The other disk that begins with a log record of this file system: mkfs writes one.

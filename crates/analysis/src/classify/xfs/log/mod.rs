@@ -2,12 +2,15 @@
 
 mod area;
 mod item;
+mod operation;
 mod parts;
 mod record;
+mod recovery;
 mod regions;
 mod transaction;
 
 pub use area::Area;
+pub use recovery::{Checkpoint, Recovery};
 
 use super::metadata::Metadata;
 use crate::classify::{Row, Rows, Write};

@@ -4,6 +4,7 @@ use super::super::bytes::{array, be32, be64};
 use super::super::superblock::BASIC_BLOCK;
 use super::Area;
 use crate::classify::{Row, Rows};
+use fscost_recording::Result;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -32,8 +33,10 @@ pub struct Piece {
 pub struct Record {
     /// Cycle and block at which it begins.
     pub lsn: u64,
+    /// Where a recovery begins if this is the last record.
+    pub tail: u64,
     /// Number of operations.
-    pub operations: u32,
+    pub operation_count: u32,
     /// Headers and content; the words that cycle numbers replaced are back in place.
     pub bytes: Vec<u8>,
     /// Where content begins.
@@ -173,7 +176,7 @@ impl Records {
             record.restore();
             record.pieces.sort_by_key(|piece| piece.range.start);
             // Content without operations: the kernel writes such over what an old cycle left.
-            if record.operations > 0 {
+            if record.operation_count > 0 {
                 self.ready.insert(record.lsn, record);
             }
         }
@@ -210,7 +213,8 @@ impl Open {
             first: sector,
             record: Record {
                 lsn: be64(header, 16)?,
-                operations: be32(header, 40)?,
+                tail: be64(header, 24)?,
+                operation_count: be32(header, 40)?,
                 bytes: vec![0; sectors * SECTOR],
                 content_at: headers * SECTOR,
                 pieces: Vec::new(),
@@ -237,6 +241,59 @@ impl Open {
 }
 
 impl Record {
+    /// The record that begins at this sector of the log, if all of it is there: every sector bears the log's cycle. `read` gives any sectors of
+    /// the log.
+    pub fn whole(
+        sector: u64,
+        log_sectors: u64,
+        uuid: &[u8; 16],
+        mut read: impl FnMut(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<Option<Record>> {
+        let mut header = [0; SECTOR];
+        read(sector, &mut header)?;
+        if Record::numbers(sector, &header, uuid).is_none() {
+            return Ok(None);
+        }
+        let Some(Open { mut record, .. }) = Open::parse(sector, &header, uuid) else {
+            return Ok(None);
+        };
+        let sectors = record.sectors();
+        if sectors > log_sectors {
+            return Ok(None);
+        }
+        let until_wrap = sectors.min(log_sectors - sector);
+        let (first, second) = record.bytes.split_at_mut(until_wrap as usize * SECTOR);
+        read(sector, first)?;
+        read(0, second)?;
+        let is_of = |part: &[u8], cycle: u32| {
+            let mut words = part.chunks_exact(SECTOR).map(|sector| be32(sector, 0));
+            words.all(|word| word == Some(cycle))
+        };
+        let cycle = (record.lsn >> 32) as u32;
+        // xlog_split_iclog: never the number that a header begins with.
+        let next = match cycle.wrapping_add(1) {
+            MAGIC => MAGIC + 1,
+            next => next,
+        };
+        let is_whole = is_of(&first[SECTOR..], cycle) && is_of(second, next);
+        record.restore();
+        Ok(is_whole.then_some(record))
+    }
+
+    /// Where a record with operations begins, and its tail, if this is the header of one at this sector. (Without operations: the kernel writes
+    /// such over what an old cycle left.)
+    pub fn numbers(sector: u64, header: &[u8], uuid: &[u8; 16]) -> Option<(u64, u64)> {
+        let (lsn, tail) = (be64(header, 16)?, be64(header, 24)?);
+        let is_here = be32(header, 0)? == MAGIC && lsn & u64::from(u32::MAX) == sector;
+        let is_ours = array(header, 304)? == *uuid && be32(header, 40)? > 0;
+        (is_here && is_ours).then_some((lsn, tail))
+    }
+
+    /// How many sectors of the log it takes.
+    pub fn sectors(&self) -> u64 {
+        (self.bytes.len() / SECTOR) as u64
+    }
+
     /// The first word of every sector was replaced by the cycle number, and kept in the headers.
     fn restore(&mut self) {
         let (headers, content) = self.bytes.split_at_mut(self.content_at);

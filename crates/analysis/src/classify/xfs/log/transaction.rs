@@ -1,54 +1,24 @@
 //! Transactions: operations of records, in order, become regions, and these items. Checkpoints of the kernel's in-memory log are transactions.
 
-use super::super::bytes::{be32, le16, le32};
 use super::super::metadata::{Late, Metadata};
 use super::item::{Explanation, explain};
+use super::operation::{COMMIT, Items, Operation, Part, START, UNMOUNT};
 use super::parts::{Parts, Slot};
 use super::record::Record;
-use super::regions::Regions;
 use crate::classify::{Cause, NO_INODE, Row, Rows};
 
-/// `xlog_op_header`.
-const HEADER_BYTES: usize = 12;
-const START: u8 = 1;
-const COMMIT: u8 = 2;
-/// The region goes on in the next record.
-const CONTINUES: u8 = 4;
-/// The region began in an earlier record.
-const CONTINUED: u8 = 8;
-const UNMOUNT: u8 = 32;
-/// `XFS_TRANS_HEADER_MAGIC`, and its bytes with the header's.
-const TRANSACTION_MAGIC: u32 = 0x5452_414e;
-const TRANSACTION_HEADER_BYTES: usize = 16;
-/// More than any item has; what claims more is not understood.
-const MOST_ITEM_BYTES: usize = 4 << 20;
 /// More than the kernel has open at once.
 const MOST_TRANSACTIONS: usize = 64;
-
-#[derive(Debug, Default)]
-struct Item {
-    regions: Regions,
-    /// The part of the present record that is this item.
-    slot: Option<usize>,
-    /// Rows that earlier records have of it.
-    rows: Vec<usize>,
-}
-
-impl Item {
-    /// Whether all regions are there: every format begins with type and number of regions.
-    fn is_complete(&self) -> bool {
-        let count = self.regions.get(0).and_then(|first| le16(first, 2));
-        count.is_some_and(|count| self.regions.count() >= usize::from(count))
-    }
-}
 
 #[derive(Debug)]
 struct Transaction {
     id: u32,
     lsn: u64,
-    header: usize,
-    item: Item,
-    partial: bool,
+    items: Items,
+    /// The part of the present record that is the present item.
+    slot: Option<usize>,
+    /// Rows that earlier records have of it.
+    rows: Vec<usize>,
     late: Late,
     /// Bytes of items so far: for access times alone, and for anything else.
     atime: usize,
@@ -79,21 +49,8 @@ impl Transactions {
         };
         let mut committed = Vec::new();
         let mut at = record.content_at;
-        for _ in 0..record.operations {
-            let Some(header) = record.bytes.get(at..at + HEADER_BYTES) else {
-                break;
-            };
-            let (Some(id), Some(length)) = (be32(header, 0), be32(header, 4)) else {
-                break;
-            };
-            let flags = header[9];
-            let begin = at + HEADER_BYTES;
-            let Some(end) = begin.checked_add(length as usize) else {
-                break;
-            };
-            let Some(payload) = record.bytes.get(begin..end) else {
-                break;
-            };
+        for operation in record.operations() {
+            let (id, flags) = (operation.id, operation.flags);
             let slot = if flags & START != 0 {
                 self.begin(id, record.lsn);
                 parts.of_transaction(id, record.lsn)
@@ -104,10 +61,10 @@ impl Transactions {
                 committed.extend(transaction);
                 parts.of_transaction(id, lsn)
             } else {
-                self.region(id, flags, payload, &mut parts, metadata, rows, record.lsn)
+                self.region(&operation, record.lsn, &mut parts, metadata, rows)
             };
-            parts.add(at..end, slot);
-            at = end;
+            at = operation.range.end;
+            parts.add(operation.range, slot);
         }
         parts.add(at..record.bytes.len(), 0);
         self.count(&parts, &mut committed);
@@ -131,9 +88,9 @@ impl Transactions {
         self.open.push(Transaction {
             id,
             lsn,
-            header: 0,
-            item: Item::default(),
-            partial: false,
+            items: Items::default(),
+            slot: None,
+            rows: Vec::new(),
             late: Late::new(),
             atime: 0,
             other: 0,
@@ -141,50 +98,33 @@ impl Transactions {
     }
 
     /// A region, or a part of one; the slot that it belongs to.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "what an operation is, and all that it changes"
-    )]
     fn region(
         &mut self,
-        id: u32,
-        flags: u8,
-        payload: &[u8],
+        operation: &Operation<'_>,
+        lsn: u64,
         parts: &mut Parts,
         metadata: &mut Metadata,
         rows: &mut Rows,
-        lsn: u64,
     ) -> usize {
+        let id = operation.id;
         let Some(transaction) = find(&mut self.open, id) else {
             return parts.of_transaction(id, lsn);
         };
         let lsn = transaction.lsn;
-        let continued = flags & CONTINUED != 0 && transaction.partial;
-        transaction.partial = flags & CONTINUES != 0;
-        if transaction.header < TRANSACTION_HEADER_BYTES {
-            let begins = transaction.header > 0 || le32(payload, 0) == Some(TRANSACTION_MAGIC);
-            transaction.header = match begins {
-                true => transaction.header + payload.len(),
-                false => TRANSACTION_HEADER_BYTES,
-            };
-            if begins {
-                return parts.of_transaction(id, lsn);
-            }
+        let part = transaction.items.take(operation);
+        if part == Part::Header {
+            return parts.of_transaction(id, lsn);
         }
-        let item = &mut transaction.item;
-        let slot = *item.slot.get_or_insert_with(|| parts.open(id, lsn));
-        match continued {
-            true => item.regions.extend(payload),
-            false => item.regions.push(payload),
-        }
-        if (transaction.partial || !item.is_complete()) && item.regions.bytes() < MOST_ITEM_BYTES {
+        let slot = *transaction.slot.get_or_insert_with(|| parts.open(id, lsn));
+        if part == Part::Item {
             return slot;
         }
-        let explanation = explain(&item.regions, metadata, rows, &mut transaction.late);
+        let regions = &mut transaction.items.regions;
+        let explanation = explain(regions, metadata, rows, &mut transaction.late);
+        regions.clear();
         parts.close(slot, explanation);
-        item.regions.clear();
-        item.slot = None;
-        for number in item.rows.drain(..) {
+        transaction.slot = None;
+        for number in transaction.rows.drain(..) {
             if let Some(row) = rows.get_mut(number) {
                 explanation.apply(row);
             }
@@ -260,14 +200,14 @@ impl Transactions {
                     continue;
                 };
                 if slot.open {
-                    transaction.item.rows.push(number);
+                    transaction.rows.push(number);
                 } else if row.inode != NO_INODE {
                     transaction.late.push((number, row.inode));
                 }
             }
         }
         for transaction in &mut self.open {
-            transaction.item.slot = None;
+            transaction.slot = None;
         }
     }
 
