@@ -5,6 +5,7 @@
 //! on, and powers off. It stays in the initramfs itself: the kernel looks for modules where its first process lives.
 
 use crate::error::{CellError, Context, Kind, Result};
+use crate::never_idle;
 use crate::port::{open_port, wait_for};
 use crate::sync_calls::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -76,6 +77,9 @@ fn live() -> Result<()> {
             .context(Kind::Internal, || format!("mount {target}"))?;
     }
     load_modules()?;
+    if std::env::args().any(|word| word == never_idle::ARGUMENT) {
+        never_idle::start();
+    }
     let mut port = open_port(EVENTS_PORT)?;
     let events = Events::to(&port)?;
     let release = rustix::system::uname();

@@ -21,6 +21,7 @@ mod klog;
 mod loopdev;
 mod mount;
 mod namespace;
+mod never_idle;
 mod outer;
 mod plan;
 mod port;
@@ -38,7 +39,7 @@ mod watchdog;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // The kernel gives its first process the words of its command line that it does not know itself, and none of ours.
+    // The kernel gives its first process the words of its command line that it does not know itself (`never_idle`).
     let mode = match std::process::id() {
         1 if std::env::args().next().as_deref() == Some("/init") => Some("guest".to_owned()),
         _ => std::env::args().nth(1),

@@ -28,9 +28,8 @@ enum Answer<'a> {
         disks: Vec<&'a str>,
     },
     Marked {
-        at_ns: u64,
-        /// The same instant by CLOCK_MONOTONIC, for an agent under the same kernel.
-        monotonic_ns: u64,
+        #[serde(flatten)]
+        at: Option<At>,
         totals: BTreeMap<String, Totals>,
     },
     Finished {
@@ -42,6 +41,14 @@ enum Answer<'a> {
         kind: &'static str,
         message: String,
     },
+}
+
+/// When a mark was made.
+#[derive(Debug, Serialize)]
+struct At {
+    at_ns: u64,
+    /// The same instant by CLOCK_MONOTONIC, for an agent under the same kernel.
+    monotonic_ns: u64,
 }
 
 /// What to do after a message.
@@ -58,14 +65,16 @@ pub enum Next {
 /// The server's end of the channel.
 pub struct Control {
     socket: OwnedFd,
+    is_timed: bool,
     buffer: Vec<u8>,
 }
 
 impl Control {
-    /// Speak over `socket` (`SOCK_SEQPACKET`).
-    pub fn new(socket: OwnedFd) -> Self {
+    /// Speak over `socket` (`SOCK_SEQPACKET`). Unless `is_timed`, no answer tells an instant: reading its digits takes an emulated guest instructions.
+    pub fn new(socket: OwnedFd, is_timed: bool) -> Self {
         Self {
             socket,
+            is_timed,
             buffer: vec![0; MESSAGE_BYTES],
         }
     }
@@ -106,8 +115,10 @@ impl Control {
             Ok(Question::Mark(mark)) => {
                 let answer = match store.mark(&mark) {
                     Ok(at_ns) => Answer::Marked {
-                        at_ns,
-                        monotonic_ns: store.clock().monotonic_ns(at_ns),
+                        at: self.is_timed.then(|| At {
+                            at_ns,
+                            monotonic_ns: store.clock().monotonic_ns(at_ns),
+                        }),
                         totals: store.totals(),
                     },
                     Err(error) => error_answer(&error),

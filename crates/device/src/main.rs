@@ -38,7 +38,7 @@ struct Serve {
     /// Serve over NBD, each disk as an export of its name: the path of a Unix socket that does not exist, or @NAME for an abstract one.
     #[arg(long, value_name = "ADDRESS")]
     nbd: Option<nbd::Address>,
-    /// Keep no date: whoever writes has a clock of its own (an emulated guest), so that no time in the recording says when its timers ran.
+    /// Keep no date, and tell none: whoever writes has a clock of its own (an emulated guest), so that no time in the recording says when its timers ran.
     #[arg(long)]
     untimed: bool,
     /// The control channel: an open SOCK_SEQPACKET socket.
@@ -116,7 +116,7 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     let clock = store::Clock::start();
     let writer = Writer::create(&arguments.recording, &header)?;
     let store = store::Store::new(writer, clock);
-    let control = control::Control::new(socket);
+    let control = control::Control::new(socket, !arguments.untimed);
     Ok(match arguments.nbd {
         Some(address) => {
             let served = nbd::serve(store, &address.listen()?, control);

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,23 +29,32 @@ def threads(pid: int) -> list[int]:
     return [int(thread.name) for thread in Path(f"/proc/{pid}/task").iterdir()]
 
 
+def may_be_real_time() -> bool:
+    return subprocess.run(["chrt", "--fifo", "1", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
 def test_all_threads_share_a_processor_and_the_guest_gives_way(child: subprocess.Popen[bytes]) -> None:
     guest = threads(child.pid)[-1]
     processor = max(os.sched_getaffinity(0))
-    assert take(guest, (child.pid,), processor)
+    own = threading.Thread(target=time.sleep, args=(2,), daemon=True)
+    own.start()
+    assert own.native_id is not None
+    assert take(guest, (child.pid,), (own.native_id,), processor)
+    assert os.sched_getaffinity(own.native_id) == {processor}
     assert len(threads(child.pid)) == 4
+    in_front = os.SCHED_FIFO if may_be_real_time() else os.SCHED_OTHER
     for thread in threads(child.pid):
         assert os.sched_getaffinity(thread) == {processor}
         policy = os.sched_getscheduler(thread)
-        assert policy == (os.SCHED_IDLE | os.SCHED_RESET_ON_FORK if thread == guest else os.SCHED_OTHER)
+        assert policy == (os.SCHED_IDLE | os.SCHED_RESET_ON_FORK if thread == guest else in_front)
 
 
 def test_a_host_that_does_not_let_us_is_told(child: subprocess.Popen[bytes]) -> None:
     nowhere = 4000
-    assert not take(threads(child.pid)[0], (child.pid,), nowhere)
+    assert not take(threads(child.pid)[0], (child.pid,), (), nowhere)
     child.kill()
     child.wait()
-    assert not take(child.pid, (child.pid,), max(os.sched_getaffinity(0)))
+    assert not take(child.pid, (child.pid,), (), max(os.sched_getaffinity(0)))
 
 
 def test_guests_share_processors_only_where_there_are_too_few(monkeypatch: pytest.MonkeyPatch) -> None:

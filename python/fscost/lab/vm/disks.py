@@ -54,14 +54,15 @@ class DiskServer:
         if not ready.startswith(b'{"ready"'):
             raise HostError(f"the disk server did not start: {ready.decode(errors='replace') or 'it ended'}")
 
-    def relay(self, machine: Qemu) -> None:
-        """Pass messages on between the guest's port, a line each, and the server, a packet each."""
+    def relay(self, machine: Qemu) -> tuple[int, ...]:
+        """Pass messages on between the guest's port, a line each, and the server, a packet each; gives the threads that do."""
         self._relay = [
             threading.Thread(target=self._to_server, args=(machine.control,), daemon=True),
             threading.Thread(target=self._to_guest, args=(machine.control,), daemon=True),
         ]
         for thread in self._relay:
             thread.start()
+        return tuple(thread.native_id for thread in self._relay if thread.native_id is not None)
 
     def plug(self, machine: Qemu, disks: Sequence[DiskSpec]) -> None:
         """Each disk as a virtio-blk device whose serial number is its name."""

@@ -181,9 +181,10 @@ class VmLab:
             server.wait_ready()
             port = Port(machine)
             try:
+                relay = server.relay(machine)
                 if taken.accelerator.is_emulated:
-                    how["takes_turns"] = turns.take(machine.guest_thread(), (machine.pid, server.pid), processor)
-                _give(machine, server, cell, shares)
+                    how["takes_turns"] = turns.take(machine.guest_thread(), (machine.pid, server.pid), relay, processor)
+                # Before it goes on, so that the order has come before its first instruction.
                 port.order(
                     {
                         "root": _ROOT.tag,
@@ -192,6 +193,7 @@ class VmLab:
                         "plan": built,
                     }
                 )
+                _give(machine, server, cell, shares)
             except (HostError, OSError) as error:
                 raise ProtocolError(f"{getattr(error, 'what', error)}; {machine.last_words()}") from None
             _listen(port, plan.deadline_s(cell) * (_SLOWNESS if taken.accelerator.is_emulated else 1), hear, output)
@@ -266,7 +268,6 @@ class VmLab:
 
 def _give(machine: Qemu, server: DiskServer, cell: Cell, shares: Sequence[Share]) -> None:
     """Disks and folders, plugged into a machine that then goes on."""
-    server.relay(machine)
     server.plug(machine, cell.profile.disks)
     for share, slot in zip(shares, (_ROOT_SLOT, _INPUT_SLOT), strict=False):
         machine.plug("virtio-9p-pci", slot, fsdev=share.tag, mount_tag=share.tag)

@@ -40,6 +40,12 @@ class Accelerator:
     is_emulated: bool
 
     @property
+    def kernel_words(self) -> str:
+        """Of the guest's command line."""
+        # The last is not the kernel's: our agent gets it (crates/agent/src/never_idle.rs).
+        return f"{_KERNEL_WORDS} never_idle" if self.is_emulated else _KERNEL_WORDS
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """Of QEMU."""
         if self.is_emulated:
@@ -69,7 +75,7 @@ class Machine:
             *("-machine", "pc,memory-backend=memory", *self.accelerator.arguments, "-smp", "1", "-m", f"size={MEMORY_BYTES}B"),
             *("-object", backend if memory is not None else f"memory-backend-ram,id=memory,size={MEMORY_BYTES}"),
             *("-rtc", f"base={_NOW},clock=vm", "-seed", "7"),
-            *("-kernel", str(self.kernel), "-initrd", str(self.initramfs), "-append", _KERNEL_WORDS),
+            *("-kernel", str(self.kernel), "-initrd", str(self.initramfs), "-append", self.accelerator.kernel_words),
         ]
 
 

@@ -1,10 +1,11 @@
 """An emulated guest takes turns with all that answers it, so that answers come at the same instruction each time.
 
-Its clock counts its own instructions. QEMU's main loop, its 9p workers and the disk server take none of them, but how many the guest executes before an answer is
+Its clock counts its own instructions. QEMU's main loop, its 9p workers, the disk server and who passes its words on take none of them, but how many the guest executes before an answer is
 there depends on the host, unless it waits. On one processor it does when it is in the class that gives way to any other thread at once (SCHED_IDLE, sched(7)): the
-request wakes the disk server, whose answer wakes the main loop, which interrupts the guest, all before its next instruction. An ordinary user may do that.
+request wakes the disk server, whose answer wakes the main loop, which interrupts the guest, all before its next instruction. An ordinary user may do that; who may make them real-time (SCHED_FIFO) as well has it among busy programs too.
 """
 
+import contextlib
 import os
 import threading
 from collections import Counter
@@ -39,12 +40,17 @@ class Processors:
                 self._guests[chosen] -= 1
 
 
-def take(guest_thread: int, processes: tuple[int, ...], processor: int) -> bool:
-    """Put all threads of `processes` onto one processor, the guest's behind all others; false where the host does not let us, and it only repeats less."""
+def take(guest_thread: int, processes: tuple[int, ...], threads: tuple[int, ...], processor: int) -> bool:
+    """Put all threads of `processes`, and `threads` of this one, onto one processor, the guest's behind all others; false where the host does not let us, and it
+    only repeats less."""
     try:
-        for process in processes:
-            for thread in Path(f"/proc/{process}/task").iterdir():
-                os.sched_setaffinity(int(thread.name), {processor})
+        theirs = [int(thread.name) for process in processes for thread in Path(f"/proc/{process}/task").iterdir()]
+        for thread in {*theirs, *threads} - {guest_thread}:
+            os.sched_setaffinity(thread, {processor})
+            # Else other programs on the processor now and then make the guest's turn due, before those that answer it.
+            with contextlib.suppress(PermissionError):
+                os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setaffinity(guest_thread, {processor})
         os.sched_setscheduler(guest_thread, os.SCHED_IDLE | os.SCHED_RESET_ON_FORK, os.sched_param(0))
     except OSError:
         return False
