@@ -28,8 +28,8 @@ class Exercise:
             self.folders += [Path(folder)] if folder != "." else []
         self.files.sort()
         self.folders.sort()
-        for folder in self.folders[1:]:
-            self.named(folder)
+        for path in self.folders[1:] + self.files:  # nilfs2's mkfs makes one
+            self.named(path)
 
     def named(self, path: Path) -> None:
         inside = [Path(folder, name) for folder, folders, names in os.walk(path) for name in folders + names] if path in self.folders else []

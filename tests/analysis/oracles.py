@@ -109,8 +109,6 @@ class Names:
     has_journal: bool = True
     has_inodes: bool = True
     """FAT has none: a file goes by its first cluster, and the kernel makes numbers up."""
-    is_late: bool = False
-    """Whether inodes are written so late (and the log is not read) that a block which changes hands may be told to be of the file before or after."""
     root: int = 0
     lost: set[int] = field(default_factory=set)
     """What was removed, cut or written again: what was written before may be of no inode on the disk, ever."""
@@ -161,7 +159,7 @@ def check_tags(last: LastWriters, names: Names) -> int:
         if row.structure == "journal_copy" or row.structure == "log":
             assert row.home == "file_data" or row.structure == "log", what
             continue
-        if names.is_late and (row.structure == "unknown" or row.inode != inode or row.path is None):
+        if row.structure == "unknown" and inode in names.lost and not names.has_inodes:
             lost += 1
             continue
         assert row.structure == "file_data", what

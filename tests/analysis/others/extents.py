@@ -1,6 +1,6 @@
 """Where every file below this folder is, as the kernel says: `extents.py`, in a guest. FIEMAP where the file system has it, else FIBMAP.
 
-Standard output has, for each extent that holds what a reader would get: the inode, its bytes on the disk, the path.
+Standard output has, for each extent that holds what a reader would get: the inode, its bytes on the disk, the path. And of each path what it is, and its inode.
 """
 
 import fcntl
@@ -46,9 +46,11 @@ def blocks(descriptor: int) -> Iterator[tuple[int, int]]:
 
 
 def main() -> None:
-    for folder, _, names in os.walk("."):
-        for path in (Path(folder, name) for name in names):
-            if path.is_symlink():
+    for folder, folders, names in os.walk("."):
+        for path in (Path(folder, name) for name in folders + names):
+            kind = "symlink" if path.is_symlink() else "directory" if path.is_dir() else "file_data"
+            print(f"KIND\t{kind}\t{os.lstat(path).st_ino}\t/{path}")
+            if kind != "file_data":
                 continue
             descriptor = os.open(path, os.O_RDONLY)
             try:

@@ -3,7 +3,7 @@
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -145,10 +145,53 @@ def reiserfs_journal(image: Path, journal: Path) -> Iterator[Block]:
             yield Block(int(at) * 4096, 4096, one("journal_copy"), home=int(home) * 4096)
 
 
+def exfat(image: Path) -> Iterator[Block]:
+    """dump.exfat: the table, the bitmap, the table of capital letters. What begins with a file's entries is a directory."""
+    said = run("dump.exfat", image)
+    numbers = {name: int(number, 0) for name, number in re.findall(r"^(\w[\w ]+?) ?(?:\([^)]*\))?:\s+(\w+)$", said, re.MULTILINE)}
+    sector = 1 << numbers["Sector Size Bits"]
+    cluster = sector << numbers["Sector per Cluster bits"]
+    heap = numbers["Cluster Heap Offset"] * sector
+    yield from regions((0, 12 * sector, "superblock"), (12 * sector, 24 * sector, "superblock_backup"))
+    table = numbers["FAT Offset"] * sector
+    yield from regions((table, table + numbers["FAT Length"] * sector, "allocation_table"))
+    for name, structure in (("Bitmap", "block_bitmap"), ("Upcase table", "superblock")):
+        begin = heap + (numbers[f"{name} start cluster"] - 2) * cluster
+        yield from regions((begin, begin + numbers[f"{name} size"], structure))
+    yield from beginning(image, heap, rb"\x85[^\0].{30}\xc0")
+
+
+def vfat(image: Path) -> Iterator[Block]:
+    """fsck.fat: the tables. What begins with itself and the one above it is a directory."""
+    said = run("fsck.fat", "-v", "-n", image)
+    patterns = (r"First FAT starts at byte (\d+)", r"(\d+) FATs", r"(\d+) bytes per FAT", r"Data area starts at byte (\d+)")
+    table, count, size, heap = (int(re.findall(pattern, said)[0]) for pattern in patterns)
+    yield from (Block(at, 512, one("superblock", "superblock_backup")) for at in range(0, table, 512))
+    yield from regions((table, table + count * size, "allocation_table"), (table + count * size, heap, "directory"))
+    yield from beginning(image, heap, rb"\.          \x10.{20}\.\.         \x10")
+
+
+def regions(*places: tuple[int, int, str]) -> Iterator[Block]:
+    """Blocks of 512 bytes, from a byte on to another."""
+    for begin, end, structure in places:
+        yield from (Block(at, 512, one(structure)) for at in range(begin, end, 512))
+
+
+def beginning(image: Path, start: int, pattern: bytes) -> Iterator[Block]:
+    """Directories by what they begin with."""
+    content = image.read_bytes()
+    for found in re.finditer(pattern, content, re.DOTALL):
+        if found.start() >= start and found.start() % 512 == 0:
+            yield Block(found.start(), 512, one("directory"))
+
+
+def kinds(said: str) -> Iterator[tuple[str, int, str]]:
+    """What extents.py said of each path: its kind, its inode, itself."""
+    for kind, inode, path in re.findall(r"^KIND\t(\w+)\t(\d+)\t(.+)$", said, re.MULTILINE):
+        yield kind, int(inode), path
+
+
 def extents(said: str) -> Iterator[tuple[Block, str]]:
     """What extents.py said in the guest: each with its path."""
     for inode, at, length, path in re.findall(r"^EXTENT\t(\d+)\t(\d+)\t(\d+)\t(.+)$", said, re.MULTILINE):
         yield Block(int(at), int(length), one("file_data"), int(inode)), path
-
-
-FROM_IMAGE: Mapping[str, Callable[[Path], Iterator[Block]]] = {"ntfs3": ntfs3, "reiserfs": reiserfs}

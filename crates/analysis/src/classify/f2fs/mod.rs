@@ -233,6 +233,9 @@ impl F2fs {
         let before = before.filter(|before| before.0 == generation);
         let part = Part {
             causes: match before {
+                None if node.is_inode() && node.has_data() => {
+                    Causes::one(Cause::NewInode).with(Cause::Data)
+                }
                 None if node.is_inode() => Causes::one(Cause::NewInode),
                 None => Causes::one(Cause::SizeOrMap),
                 Some((_, before)) => version.causes(&before),

@@ -95,9 +95,16 @@ impl<'b> Node<'b> {
         part(self.block, self.begin(), self.end(flexible))
     }
 
-    /// Whether an inode has data or names in the place of addresses.
+    /// Whether a file has its data in its inode.or names in the place of addresses.
     fn is_inline(&self) -> bool {
         byte(self.block, 3) & 0x06 != 0
+    }
+
+    /// Whether a file has its data in its inode.
+    pub fn has_data(&self) -> bool {
+        byte(self.block, 3) & 0x02 != 0
+            && le64(self.block, 16) > 0
+            && matches!(self.kind(), Kind::Other)
     }
 
     /// The names in a directory's inode; one word before them is free (`DEF_INLINE_RESERVED_SIZE`).

@@ -36,11 +36,12 @@ fn named_fat(entries: &[u8], before: usize) -> Vec<Named> {
     // The number of the part before, counted down, and the checksum of the short name that all of one name have.
     let mut head = (0, 0);
     let mut is_cut = false;
+    let mut is_behind_none = true;
     for (number, entry) in entries.chunks_exact(ENTRY).enumerate() {
         let (first, attributes) = (entry[0], entry[11]);
         if first == 0 || first == 0xe5 {
             long.clear();
-            is_cut = false;
+            (is_cut, is_behind_none) = (false, true);
             continue;
         }
         if attributes & 0x3f == 0x0f {
@@ -59,9 +60,12 @@ fn named_fat(entries: &[u8], before: usize) -> Vec<Named> {
                 .map(|unit| le16(unit, 0))
                 .take_while(|&unit| unit != 0);
             long.splice(0..0, units);
+            is_behind_none = false;
             continue;
         }
         is_cut |= !long.is_empty() && head != (1, checksum(entry));
+        // The long name that this stands for may be on its way still, to the block before.
+        is_cut |= std::mem::take(&mut is_behind_none) && part(entry, 0, 8).contains(&b'~');
         let name = match long.is_empty() {
             true => short_name(entry),
             false => String::from_utf16_lossy(&long),
@@ -226,7 +230,17 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(names(&[long, short], 1), [(9, Some("x".to_owned()))]);
-        assert_eq!(names(&[short], 0), [(9, Some("X~1.TXT".to_owned()))]);
+        assert_eq!(names(&[short], 0), [(9, None)]);
+        let mut alone = short;
+        alone[1] = b'-';
+        assert_eq!(names(&[alone], 0), [(9, Some("X-1.TXT".to_owned()))]);
+        let deleted = [0xe5; ENTRY];
+        assert_eq!(names(&[deleted, short], 0), [(9, None)]);
+        let both = [
+            (9, Some("X-1.TXT".to_owned())),
+            (9, Some("X~1.TXT".to_owned())),
+        ];
+        assert_eq!(names(&[alone, short], 0), both);
         // Its long name may be in front of what is in sight.
         assert!(names(&[short], 1).is_empty());
         let mut second = long;

@@ -16,6 +16,8 @@ use tree::{Node, extent};
 const PAGE: u64 = 4096;
 const INODE: usize = 512;
 const SUPERBLOCK: u64 = 0x8000;
+const STATE: usize = 40;
+const CLEAN: u32 = 0;
 const INODE_MAP: u64 = 0x9000;
 /// The inodes of the file system's own files.
 const OWN_INODES: u64 = 0xb000;
@@ -61,10 +63,10 @@ pub fn detect(
         log_disk,
         files: Files::new(ROOT, Structure::Unknown),
         superblock: Some(superblock),
-        map_control: 0,
         left: 0,
         kinds: HashMap::new(),
         inodes: HashMap::new(),
+        own_pages: HashMap::new(),
     })))
 }
 
@@ -84,13 +86,21 @@ struct Jfs {
     files: Files,
     /// As mkfs left it, until the first write.
     superblock: Option<[u8; 128]>,
-    /// The first page of the inode map: it has no extents.
-    map_control: u64,
     /// How many pages may still be read for this write.
     left: u32,
     /// What the blocks of an inode's tree are.
     kinds: HashMap<u64, Structure>,
     inodes: HashMap<u64, (u32, Fingerprints)>,
+    /// Pages of its own files that say where others are.
+    own_pages: HashMap<u64, OwnPage>,
+}
+
+#[derive(Clone, Copy)]
+enum OwnPage {
+    /// Of the inode map (`struct iag`).
+    Inodes,
+    /// Of this file's tree of extents.
+    Tree(u64),
 }
 
 impl Follower for Jfs {
@@ -128,6 +138,7 @@ impl Follower for Jfs {
                 structure,
                 Structure::InodeTable
                     | Structure::InodeBitmap
+                    | Structure::BlockBitmap
                     | Structure::Directory
                     | Structure::ExtentMap
             );
@@ -157,9 +168,19 @@ impl Follower for Jfs {
                 }
                 _ => self.files.add_owned(&piece, rows),
             }
+            if is_clean(&piece) {
+                self.files.commit(1, rows);
+            }
         }
         Ok(())
     }
+}
+
+/// Whether the superblock is written of a file system that is not mounted any more (`FM_CLEAN`): all else is on the disk before it (`jfs_umount`).
+fn is_clean(write: &Write<'_>) -> bool {
+    write.offset == SUPERBLOCK
+        && write.content.starts_with(b"JFS1")
+        && le32(write.content, STATE) == CLEAN
 }
 
 impl Jfs {
@@ -212,6 +233,7 @@ impl Jfs {
         &mut self,
         (block, count): (u64, u64),
         owner: Owner,
+        own_page: Option<OwnPage>,
         deepest: u32,
         now: &mut Now<'_, '_>,
         rows: &mut Rows,
@@ -220,7 +242,8 @@ impl Jfs {
         // Pages of trees and maps are single; inodes come in four.
         for block in block..block.saturating_add(count.min(4)) {
             let at = block.saturating_mul(PAGE);
-            if at >= self.end || self.files.owner(at, 1).0 == Some(owner) {
+            let is_known = own_page.is_none() || self.own_pages.contains_key(&at);
+            if at >= self.end || is_known && self.files.owner(at, 1).0 == Some(owner) {
                 continue;
             }
             if deepest == 0 || self.left == 0 {
@@ -229,6 +252,9 @@ impl Jfs {
             self.left -= 1;
             self.files.confirm(at, PAGE, rows);
             self.own((block, 1), owner.inode, owner.structure, rows);
+            if let Some(own_page) = own_page {
+                self.own_pages.insert(at, own_page);
+            }
             now.read(at, &mut page)?;
             match owner.structure {
                 Structure::InodeTable => {
@@ -251,7 +277,14 @@ impl Jfs {
         rows: &mut Rows,
     ) -> Result<()> {
         match owner.structure {
-            Structure::InodeBitmap if owner.inode == INODE_MAP_FILE && at != self.map_control => {
+            Structure::InodeBitmap | Structure::BlockBitmap => {
+                match self.own_pages.get(&at) {
+                    Some(OwnPage::Inodes) => {}
+                    Some(&OwnPage::Tree(file)) => {
+                        return self.own_extents(file, page, deepest, now, rows);
+                    }
+                    None => return Ok(()),
+                }
                 let table = Owner {
                     inode: NO_INODE,
                     structure: Structure::InodeTable,
@@ -259,7 +292,7 @@ impl Jfs {
                 for number in 0..128 {
                     let extent = extent(page, MAP_EXTENTS + 8 * number);
                     if extent.1 > 0 {
-                        self.own_read(extent, table, deepest, now, rows)?;
+                        self.own_read(extent, table, None, deepest, now, rows)?;
                     }
                 }
                 Ok(())
@@ -293,7 +326,7 @@ impl Jfs {
                     structure: Structure::ExtentMap,
                 };
                 for page in pages {
-                    self.own_read(page, owner, deepest, now, rows)?;
+                    self.own_read(page, owner, None, deepest, now, rows)?;
                 }
             }
         }
@@ -319,7 +352,7 @@ impl Jfs {
             }
             Node::Internal(pages) => {
                 for page in pages {
-                    self.own_read(page, owner, deepest, now, rows)?;
+                    self.own_read(page, owner, None, deepest, now, rows)?;
                 }
             }
         }
@@ -340,7 +373,8 @@ impl Jfs {
             let inode = u64::from(le32(slot, 8));
             match u64::from(le32(slot, 4)) {
                 1 => {
-                    self.own_file(inode, slot, deepest, now, rows)?;
+                    let tree = part(slot, TREE, INODE);
+                    self.own_extents(inode, tree, deepest, now, rows)?;
                     continue;
                 }
                 INODE_MAP_FILE => {}
@@ -355,7 +389,13 @@ impl Jfs {
             }
             let (generation, version) = (le32(slot, 12), fingerprints(slot));
             let why = match self.inodes.insert(inode, (generation, version)) {
-                Some((of, before)) if of == generation && before == version => continue,
+                Some((of, before)) if of == generation && before == version => {
+                    // What was written to where it still has its data is its: `diWrite` comes before its blocks are free (`txUpdateMap`).
+                    if kind(slot) != Structure::Directory {
+                        self.inode(inode, slot, deepest, now, rows)?;
+                    }
+                    continue;
+                }
                 Some((of, before)) if of == generation => version.causes(&before),
                 _ => Causes::one(Cause::NewInode),
             };
@@ -373,35 +413,45 @@ impl Jfs {
         })
     }
 
-    /// One of the file system's own files.
-    fn own_file(
+    /// A node of the tree of one of the file system's own files.
+    fn own_extents(
         &mut self,
-        inode: u64,
-        slot: &[u8],
+        file: u64,
+        node: &[u8],
         deepest: u32,
         now: &mut Now<'_, '_>,
         rows: &mut Rows,
     ) -> Result<()> {
-        let structure = match inode {
+        let structure = match file {
             1 | INODE_MAP_FILE => Structure::InodeBitmap,
             BLOCK_MAP_FILE => Structure::BlockBitmap,
             _ => return Ok(()),
         };
-        let Node::Leaf(entries) = tree::extents(part(slot, TREE, INODE)) else {
-            return Ok(());
+        let owner = Owner {
+            inode: NO_INODE,
+            structure,
         };
-        for entry in entries {
-            if inode != INODE_MAP_FILE {
-                self.own(entry.extent, NO_INODE, structure, rows);
-                continue;
+        match tree::extents(node) {
+            Node::Leaf(entries) => {
+                for entry in entries {
+                    let (first, count) = entry.extent;
+                    // The first page of the inode map has no extents.
+                    let skipped = match file {
+                        INODE_MAP_FILE => u64::from(entry.at == 0),
+                        _ => count,
+                    };
+                    self.own((first, skipped.min(count)), NO_INODE, structure, rows);
+                    for block in first + skipped..first.saturating_add(count.min(1 << 16)) {
+                        let page = Some(OwnPage::Inodes);
+                        self.own_read((block, 1), owner, page, deepest, now, rows)?;
+                    }
+                }
             }
-            let owner = Owner { inode, structure };
-            let (first, count) = entry.extent;
-            if entry.at == 0 {
-                self.map_control = first.saturating_mul(PAGE);
-            }
-            for block in first..first.saturating_add(count.min(1 << 16)) {
-                self.own_read((block, 1), owner, deepest, now, rows)?;
+            Node::Internal(pages) => {
+                for page in pages {
+                    let tree = Some(OwnPage::Tree(file));
+                    self.own_read(page, owner, tree, deepest, now, rows)?;
+                }
             }
         }
         Ok(())

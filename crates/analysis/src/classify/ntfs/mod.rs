@@ -187,6 +187,7 @@ impl Ntfs {
         let now = record.fingerprints();
         match self.records.insert(number, (sequence, now)) {
             Some((of, before)) if of == sequence => now.causes(&before),
+            _ if now.data != 0 => Causes::one(Cause::NewInode).with(Cause::Data),
             _ => Causes::one(Cause::NewInode),
         }
     }

@@ -9,6 +9,7 @@ use crate::classify::follower::{Follower, log_disk};
 use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Now, Rows, Structure, Write};
 use fscost_recording::{Image, Recording, Result};
 use journal::Journal;
+use std::collections::HashMap;
 
 const SUPERBLOCK: u64 = 65536;
 const ROOT: u64 = 2;
@@ -92,6 +93,7 @@ pub fn detect(
         ),
         files: Files::new(ROOT, Structure::Unknown),
         kinds: leaf::Kinds::default(),
+        copied: HashMap::new(),
         geometry,
     })))
 }
@@ -113,6 +115,8 @@ struct Reiserfs {
     journal: Journal,
     files: Files,
     kinds: leaf::Kinds,
+    /// Why nodes were copied to the journal since they were written to their places: that is why they are, then.
+    copied: HashMap<u64, Causes>,
 }
 
 impl Follower for Reiserfs {
@@ -215,10 +219,10 @@ impl Reiserfs {
             Some(other) => (other, Causes::one(Cause::Accounting)),
             None => {
                 let causes = self.node(home, content, rows);
-                (
-                    Structure::FsTree,
-                    causes.unwrap_or(Causes::one(Cause::Accounting)),
-                )
+                let causes = causes.unwrap_or(Causes::one(Cause::Accounting));
+                let copied = self.copied.entry(home).or_default();
+                *copied = copied.and(causes);
+                (Structure::FsTree, causes)
             }
         };
         if let Some(row) = rows.get_mut(number) {
@@ -243,6 +247,10 @@ impl Reiserfs {
             .flatten()
         {
             Some(causes) => {
+                let causes = match (self.copied.remove(&block), causes.only()) {
+                    (Some(copied), Some(Cause::Unchanged)) => copied,
+                    (copied, _) => causes.and(copied.unwrap_or_default()),
+                };
                 let part = Part {
                     causes,
                     ..Part::new(Structure::FsTree, Cause::Unknown)
