@@ -1,13 +1,18 @@
-"""Records the seeds of xfs and btrfs, as root: `.venv/bin/python fuzz/make_seeds.py`. Those of ext are `crates/analysis/tests/data/ext`, and `seeds/others` were
-made in a virtual machine."""  # noqa: INP001 a script
+"""Records the seeds of xfs and btrfs, as root, and those of `others` in guests: `.venv/bin/python fuzz/make_seeds.py [FAMILY…]`. Those of ext are
+`crates/analysis/tests/data/ext`."""  # noqa: INP001 a script
 
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests/analysis/ext"))
 
 import corpus  # noqa: E402
+
+from fscost.lab.vm import VmLab, kernels  # noqa: E402
+from fscost.workload.model import Step, Workload  # noqa: E402
 
 MIB = 1 << 20
 SEEDS = {
@@ -26,12 +31,44 @@ SEEDS = {
 }
 
 
+OTHERS = {
+    "f2fs": ("f2fs", 64),
+    "f2fs-extra": ("f2fs -O extra_attr,flexible_inline_xattr,inode_checksum,inode_crtime", 64),
+    "nilfs2": ("nilfs2", 32),
+    "nilfs2-1k": ("nilfs2 -b 1024", 32),
+    "jfs": ("jfs", 16),
+    "reiserfs": ("reiserfs", 40),
+    "ntfs": ("ntfs3", 8),
+    "exfat": ("exfat", 8),
+    "vfat-16": ("vfat -F 16", 32),
+    "vfat-32": ("vfat -F 32 -s 1", 40),
+}
+"""Of each, the profile and the MiB of its disk."""
+
+
+def out(family: str, name: str) -> Path:
+    path = HERE / "seeds" / family / f"{name}.fscost"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def others() -> None:
+    kernels.fetch()
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(HERE / "tagged.py", folder)
+        steps = tuple(Step(name, f"python3 {{input}}/tagged.py {name}", settle="remount") for name in ("make", "change", "remove"))
+        work = Workload("mine", steps, disk_bytes=MIB, input=Path(folder))
+        for name, (spelled, disk_mib) in OTHERS.items():
+            corpus.record(VmLab(), spelled, disk_mib * MIB, work, out("others", name))
+
+
 def main() -> None:
+    wanted = sys.argv[1:] or [*SEEDS, "others"]
     for family, seeds in SEEDS.items():
-        for name, spelled in seeds.items():
-            out = HERE / "seeds" / family / f"{name}.fscost"
-            out.parent.mkdir(parents=True, exist_ok=True)
-            corpus.make(spelled, 300 * MIB if family == "xfs" else 128 * MIB, out)
+        for name, spelled in seeds.items() if family in wanted else ():
+            corpus.make(spelled, 300 * MIB if family == "xfs" else 128 * MIB, out(family, name))
+    if "others" in wanted:
+        others()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fscost import profile
 from fscost._native import Recording
-from fscost.lab.base import LabOptions
+from fscost.lab.base import Lab, LabOptions
 from fscost.lab.cell.binaries import find_binaries
 from fscost.lab.native import NativeLab
 from fscost.matrix import Cell
@@ -40,10 +40,15 @@ REMOVE = "cat f/* d/* > /dev/null; rm -r d f"
 def make(spelled: str, disk_bytes: int, out: Path) -> None:
     """Record the steps on this profile, packed."""
     steps = (Step("make", MAKE), Step("change", CHANGE, settle="remount"), Step("remove", REMOVE, drop_caches=True))
+    record(NativeLab(find_binaries()), spelled, disk_bytes, Workload("mine", steps, disk_bytes=1 << 20), out)
+
+
+def record(lab: Lab, spelled: str, disk_bytes: int, workload: Workload, out: Path) -> None:
+    """Run it on this profile, and pack the recording."""
     with tempfile.TemporaryDirectory() as folder:
-        cell = Cell(profile.resolve(spelled), Workload("mine", steps, disk_bytes=1 << 20), 0, 7, 0)
+        cell = Cell(profile.resolve(spelled), workload, 0, 7, 0)
         options = LabOptions(cell_dir=Path(folder) / "cell", disk_size_bytes=disk_bytes, keep_recording=True)
-        result = NativeLab(find_binaries()).run(cell, options, lambda name: None)
+        result = lab.run(cell, options, lambda name: None)
         if result.recording is None:
             raise SystemExit(f"{spelled}: {result.because}")
         out.unlink(missing_ok=True)
