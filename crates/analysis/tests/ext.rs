@@ -1,7 +1,11 @@
 //! ext2, ext3, ext4 on recordings that are kept here, as they are and damaged. What root is needed for is in `tests/analysis/ext`.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use fscost_analysis::classify::{Cause, Explained, Row, Structure, explain};
+#[path = "common/conserved.rs"]
+mod conserved;
+
+use conserved::assert_conserved;
+use fscost_analysis::classify::{Cause, Row, Structure, explain};
 use fscost_recording::{Event, Mark, Op, Recording, Writer};
 use proptest::prelude::*;
 use std::{
@@ -21,29 +25,6 @@ fn recordings() -> Vec<PathBuf> {
     found.sort();
     assert!(found.len() >= 3);
     found
-}
-
-/// Every write is covered exactly by its rows.
-fn assert_conserved(recording: &Recording, explained: &Explained) {
-    let mut rows = explained.rows.iter().peekable();
-    let mut number = 0;
-    let walk = recording.for_each_frame(false, |_, frame| {
-        for event in &frame.events {
-            if matches!(event.op, Op::Write | Op::WriteZeroes) {
-                let mut at = event.offset;
-                while let Some(row) = rows.next_if(|row| row.event == number) {
-                    assert_eq!((row.disk, row.offset), (event.disk, at));
-                    assert!(row.length > 0);
-                    at += row.length;
-                }
-                assert_eq!(at, event.offset + event.length);
-            }
-            number += 1;
-        }
-        Ok(true)
-    });
-    walk.unwrap();
-    assert!(rows.next().is_none());
 }
 
 #[test]

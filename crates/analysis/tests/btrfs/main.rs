@@ -1,30 +1,25 @@
 //! btrfs: our answers against those of btrfs's own tools, and causes against what was done. Needs root and btrfs; skipped aloud without.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+#[path = "../common/conserved.rs"]
+mod conserved;
 mod dump;
+#[path = "../common/marks.rs"]
+mod marks;
 mod saving;
 mod states;
 
+use conserved::assert_conserved;
 use dump::dump;
 use fscost_analysis::classify::{Cause, Causes, Explained, Row, Structure, explain};
-use fscost_recording::{Op, Recording};
+use fscost_recording::Recording;
+use marks::marks;
 use states::{States, state_name};
 use std::collections::HashMap;
 
 /// The rows of each state.
 fn by_state<'a>(recording: &Recording, explained: &'a Explained) -> HashMap<String, Vec<&'a Row>> {
-    let mut marks = Vec::new();
-    let mut number = 0;
-    let walk = recording.for_each_frame(true, |_, frame| {
-        for event in &frame.events {
-            if event.op == Op::Mark {
-                marks.push((number, frame.mark_of(event)?.name));
-            }
-            number += 1;
-        }
-        Ok(true)
-    });
-    walk.unwrap();
+    let marks = marks(recording);
     let mut found: HashMap<String, Vec<&Row>> = HashMap::new();
     for row in &explained.rows {
         let (_, name) = marks
@@ -35,28 +30,6 @@ fn by_state<'a>(recording: &Recording, explained: &'a Explained) -> HashMap<Stri
         found.entry(name.clone()).or_default().push(row);
     }
     found
-}
-
-/// Every write is covered exactly by its rows.
-fn assert_conserved(recording: &Recording, explained: &Explained) {
-    let mut rows = explained.rows.iter().peekable();
-    let mut number = 0;
-    let walk = recording.for_each_frame(false, |_, frame| {
-        for event in &frame.events {
-            if matches!(event.op, Op::Write | Op::WriteZeroes) {
-                let mut at = event.offset;
-                while let Some(row) = rows.next_if(|row| row.event == number) {
-                    assert_eq!((row.disk, row.offset), (event.disk, at));
-                    at += row.length;
-                }
-                assert_eq!(at, event.offset + event.length);
-            }
-            number += 1;
-        }
-        Ok(true)
-    });
-    walk.unwrap();
-    assert!(rows.next().is_none());
 }
 
 /// The row that wrote each 4 KiB last, up to the end of a state.

@@ -4,8 +4,10 @@
 #[path = "../xfs/recorded.rs"]
 mod recorded;
 
+use crate::conserved::assert_conserved;
+use crate::marks::marks;
 use fscost_analysis::classify::{Cause, explain};
-use recorded::{Cell, marks};
+use recorded::Cell;
 
 /// Bytes of the step `read`.
 #[derive(Debug, Default)]
@@ -19,7 +21,7 @@ fn bytes(profile: &str, steps: &[(&str, &str)]) -> Option<Bytes> {
     let cell = Cell::record(profile, steps)?;
     let recording = cell.recording();
     let explained = explain(&recording).unwrap();
-    super::assert_conserved(&recording, &explained);
+    assert_conserved(&recording, &explained);
     let marks = marks(&recording);
     let begin = marks.iter().position(|(_, name)| name == "read").unwrap();
     let step = marks[begin].0..marks.get(begin + 1).map_or(u64::MAX, |m| m.0);

@@ -1,6 +1,8 @@
 //! What every block is and whose, against `xfs_db` on the image of that instant, for what mkfs can make.
 
-use crate::recorded::{Cell, assert_conserved, fill, marks};
+use crate::conserved::assert_conserved;
+use crate::marks::marks;
+use crate::recorded::{Cell, fill};
 use crate::{log, tools};
 use fscost_analysis::classify::{Cause, Explained, Row, Structure, explain};
 use fscost_recording::{Instant, Recording};

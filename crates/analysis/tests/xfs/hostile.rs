@@ -1,6 +1,7 @@
 //! Recordings in which metadata and log were damaged: any answer, in time, that covers every write.
 
-use crate::recorded::{Cell, assert_conserved};
+use crate::conserved::assert_conserved;
+use crate::recorded::Cell;
 use fscost_analysis::{classify::explain, recovery};
 use fscost_recording::{Event, Op, Recording, Writer};
 use proptest::prelude::*;

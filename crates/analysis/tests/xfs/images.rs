@@ -1,7 +1,7 @@
 //! What `mkfs.xfs` alone writes, where the kernel here may not mount it: no root needed.
 
 use crate::blocks::compare;
-use crate::recorded::assert_conserved;
+use crate::conserved::assert_conserved;
 use fscost_analysis::classify::{Structure, explain};
 use fscost_recording::{DiskInfo, Event, Header, Mark, Op, Recording, Writer};
 use std::path::Path;

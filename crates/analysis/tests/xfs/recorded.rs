@@ -1,7 +1,8 @@
 //! Recordings of real cells, and their images.
 
+use crate::marks::marks;
 use fscost_analysis::classify::{Explained, Row};
-use fscost_recording::{Instant, Op, Recording};
+use fscost_recording::{Instant, Recording};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -66,23 +67,6 @@ pub fn fill(part: &str) -> String {
     )
 }
 
-/// Number of the first event of each mark, in order.
-pub fn marks(recording: &Recording) -> Vec<(u64, String)> {
-    let mut marks = Vec::new();
-    let mut number = 0;
-    let walk = recording.for_each_frame(true, |_, frame| {
-        for event in &frame.events {
-            if event.op == Op::Mark {
-                marks.push((number, frame.mark_of(event)?.name));
-            }
-            number += 1;
-        }
-        Ok(true)
-    });
-    walk.unwrap();
-    marks
-}
-
 /// The rows between a mark and the next.
 pub fn rows_of<'a>(recording: &Recording, explained: &'a Explained, name: &str) -> Vec<&'a Row> {
     let marks = marks(recording);
@@ -91,27 +75,4 @@ pub fn rows_of<'a>(recording: &Recording, explained: &'a Explained, name: &str) 
     let rows = explained.rows.iter();
     rows.filter(|r| (marks[at].0..end).contains(&r.event))
         .collect()
-}
-
-/// Every write is covered exactly by its rows.
-pub fn assert_conserved(recording: &Recording, explained: &Explained) {
-    let mut rows = explained.rows.iter().peekable();
-    let mut number = 0;
-    let walk = recording.for_each_frame(false, |_, frame| {
-        for event in &frame.events {
-            if matches!(event.op, Op::Write | Op::WriteZeroes) {
-                let mut at = event.offset;
-                while let Some(row) = rows.next_if(|row| row.event == number) {
-                    assert_eq!((row.disk, row.offset), (event.disk, at), "{row:?}");
-                    assert!(row.length > 0, "{row:?}");
-                    at += row.length;
-                }
-                assert_eq!(at, event.offset + event.length, "event {number}");
-            }
-            number += 1;
-        }
-        Ok(true)
-    });
-    walk.unwrap();
-    assert!(rows.next().is_none());
 }
