@@ -188,3 +188,34 @@ fn inode_causes(old: &[u8], new: &[u8]) -> Causes {
         Cause::Accounting
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Causes of an inode item in which these bytes are others.
+    fn causes(changed: &[usize]) -> Causes {
+        let old = vec![0; 160];
+        let mut new = old.clone();
+        for &at in changed {
+            new[at] = 1;
+        }
+        inode_causes(&old, &new)
+    }
+
+    #[test]
+    fn an_access_time_is_the_cause_where_nothing_but_it_changed() {
+        let (sequence, atime, ctime, mtime) = (72, 112, 124, 136);
+        assert_eq!(causes(&[atime]), Causes::one(Cause::Atime));
+        assert_eq!(causes(&[atime, sequence]), Causes::one(Cause::Atime));
+        for other in [ctime, mtime] {
+            assert_eq!(causes(&[other]), Causes::one(Cause::Times));
+            assert_eq!(causes(&[atime, other]), Causes::one(Cause::Times));
+        }
+        assert_eq!(causes(&[sequence]), Causes::one(Cause::Times));
+        let (size, links, transaction) = (16, 40, 8);
+        assert_eq!(causes(&[atime, size]), Causes::one(Cause::SizeOrMap));
+        assert_eq!(causes(&[ctime, links]), Causes::one(Cause::LinksOrMode));
+        assert_eq!(causes(&[transaction]), Causes::one(Cause::Accounting));
+    }
+}
