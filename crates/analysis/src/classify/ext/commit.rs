@@ -133,7 +133,7 @@ impl Running {
                 .resolve(claimed, event, has_journal, state, rows);
             if !has_journal {
                 for number in completed {
-                    self.name_later(number, rows);
+                    self.naming.later(number, &self.state.names, rows);
                 }
             }
         }
@@ -150,7 +150,7 @@ impl Running {
             let applied = self.state.settle(disks)?;
             self.take_effect(&applied, event, rows);
             self.pending.settle();
-            self.name_again(rows);
+            self.naming.again(&mut self.state.names, rows);
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ mod journal;
 mod layout;
 mod map;
 mod names;
+mod naming;
 mod ownership;
 mod pending;
 mod pieces;
@@ -121,7 +122,7 @@ impl Family for Ext {
 
     fn flush(&mut self, _: u16, _: u64, rows: &mut Rows) -> Result<()> {
         if let Some(running) = &mut self.running {
-            running.name_rows(rows);
+            running.naming.name(&mut running.state.names, rows);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::{
     jbd2,
     journal::{Journal, Piece, Place, Written},
-    names::Life,
+    naming::Naming,
     ownership::Trust,
     pending::Pending,
     pieces::{blocks_of, content_of, explained, piece, plain, push_merged, whole_blocks},
@@ -14,8 +14,7 @@ use super::{
     superblock::Superblock,
 };
 use crate::classify::reused::Open;
-use crate::classify::waiting::MAX_WAITING;
-use crate::classify::{Cause, Causes, Disks, PathId, Row, Rows, Structure, Write};
+use crate::classify::{Cause, Causes, Disks, Row, Rows, Structure, Write};
 use fscost_recording::Result;
 
 /// A file system in use.
@@ -26,24 +25,12 @@ pub(super) struct Running {
     pub(super) checkpoints: HashMap<u64, Checkpoint>,
     pub(super) pending: Pending,
     pub(super) open: Open,
-    /// Rows whose owner's name comes later, where there is no journal.
-    unnamed: Vec<Owned>,
-    /// Rows that got a path since the last mark; without a journal only.
-    named: Vec<Owned>,
-    /// How often names had changed when rows got theirs, and how many rows were left.
-    named_at: (u64, usize),
+    /// Without a journal only.
+    pub(super) naming: Naming,
     /// Rows of the journal's own blocks, by the transaction that they are for.
     pub(super) own: HashMap<u32, Vec<usize>>,
     /// Why blocks were written home, by the transaction that copied each last: once all of a transaction's are, the journal's tail moves past it.
     pub(super) written_home: BTreeMap<u32, Causes>,
-}
-
-/// A row of the file that an inode was.
-#[derive(Debug, Clone, Copy)]
-struct Owned {
-    row: usize,
-    inode: u32,
-    life: Life,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -88,9 +75,7 @@ impl Running {
             checkpoints: HashMap::new(),
             pending: Pending::default(),
             open: Open::default(),
-            unnamed: Vec::new(),
-            named: Vec::new(),
-            named_at: (0, 0),
+            naming: Naming::default(),
             own: HashMap::new(),
             written_home: BTreeMap::new(),
         })
@@ -186,7 +171,7 @@ impl Running {
         for number in push_merged(found, rows) {
             self.keep_own(number, rows);
             if self.journal.is_none() {
-                self.name_later(number, rows);
+                self.naming.later(number, &self.state.names, rows);
                 self.wait_with_owner(number, bytes, rows);
             }
         }
@@ -283,63 +268,7 @@ impl Running {
         self.pending
             .add(place, number, write.event, run.used, &self.state);
         if self.journal.is_none() {
-            self.name_later(number, rows);
-        }
-    }
-
-    /// Without a journal: the name of the row's owner may not be there yet.
-    pub(super) fn name_later(&mut self, row: usize, rows: &mut Rows) {
-        let inode = rows.get_mut(row).map_or(0, |row| row.inode as u32);
-        if inode == 0 {
-            return;
-        }
-        if self.unnamed.len() >= MAX_WAITING {
-            self.unnamed.drain(..MAX_WAITING / 2);
-        }
-        let life = self.state.names.life(inode);
-        self.unnamed.push(Owned { row, inode, life });
-    }
-
-    /// The path of the file that owns a row; nothing if its inode is another file by now, or the row another inode's.
-    fn path_of(&mut self, owned: Owned, rows: &mut Rows) -> Option<Option<PathId>> {
-        let Owned { row, inode, life } = owned;
-        let is_same =
-            self.state.names.life(inode) == life && rows.get_mut(row)?.inode == u64::from(inode);
-        is_same.then(|| self.state.names.path(inode, &mut rows.paths))
-    }
-
-    /// Without a journal an inode is written apart from its name: only once all is written do they fit together.
-    pub(super) fn name_rows(&mut self, rows: &mut Rows) {
-        let changes = self.state.names.changes();
-        if (changes, self.unnamed.len()) == self.named_at {
-            return;
-        }
-        for owned in std::mem::take(&mut self.unnamed) {
-            match self.path_of(owned, rows) {
-                None => {}
-                Some(None) => self.unnamed.push(owned),
-                Some(path) => {
-                    if let Some(row) = rows.get_mut(owned.row) {
-                        row.path = path;
-                    }
-                    if self.named.len() < MAX_WAITING {
-                        self.named.push(owned);
-                    }
-                }
-            }
-        }
-        self.named_at = (changes, self.unnamed.len());
-    }
-
-    /// All directories are on the disk: an inode may have been named after what it was before, whose entry was there still.
-    pub(super) fn name_again(&mut self, rows: &mut Rows) {
-        self.state.names.settle();
-        self.name_rows(rows);
-        for owned in std::mem::take(&mut self.named) {
-            let path = self.path_of(owned, rows).flatten();
-            if let Some(row) = rows.get_mut(owned.row).filter(|_| path.is_some()) {
-                row.path = path;
-            }
+            self.naming.later(number, &self.state.names, rows);
         }
     }
 
@@ -462,52 +391,5 @@ pub(super) fn for_log(served: Causes) -> Causes {
         log.with(Cause::Atime)
     } else {
         log
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{directory::Entry, state::ext2};
-    use super::*;
-
-    #[test]
-    fn a_row_is_named_after_the_file_that_it_is_of() {
-        let mut running = Running {
-            state: ext2(),
-            journal: None,
-            checkpoints: HashMap::new(),
-            pending: Pending::default(),
-            open: Open::default(),
-            unnamed: Vec::new(),
-            named: Vec::new(),
-            named_at: (0, 0),
-            own: HashMap::new(),
-            written_home: BTreeMap::new(),
-        };
-        let mut rows = Rows::default();
-        for name in ["first", "second"] {
-            running.state.names.inode_new(12);
-            let piece = Piece {
-                event: 1,
-                disk: 0,
-                offset: 0,
-                length: 1024,
-            };
-            let row = plain(piece, Structure::FileData, Cause::Data);
-            let number = rows.push(Row { inode: 12, ..row });
-            running.name_later(number, &mut rows);
-            let entry = Entry {
-                inode: 12,
-                name: name.as_bytes(),
-                is_directory: false,
-            };
-            running.state.names.add(2, &entry);
-            running.name_rows(&mut rows);
-            running.state.names.inode_removed(12);
-        }
-        running.name_again(&mut rows);
-        let paths = rows.to_vec().into_iter().map(|row| row.path);
-        let paths: Vec<_> = paths.map(|path| rows.paths.text(path.unwrap())).collect();
-        assert_eq!(paths, ["/first", "/second"]);
     }
 }
