@@ -87,7 +87,7 @@ impl Running {
                     inode,
                     ..
                 }) = run.used
-                    && inode != from
+                    && (inode != from || applied.remade.contains(&from))
                 {
                     reused.add(
                         run.start * bytes,

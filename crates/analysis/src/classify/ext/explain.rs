@@ -72,6 +72,10 @@ impl State {
                 inode: number,
                 node: 0,
             };
+            if why.has(Cause::InodeRemoved) && why.has(Cause::NewInode) {
+                applied.remade.insert(number);
+                change.remade(mapper, &old_claims, &new_claims);
+            }
             change.differ(mapper, old_claims, new_claims);
             if self.superblock.has_value_inodes() {
                 if !new.is_value() {

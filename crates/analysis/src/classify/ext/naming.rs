@@ -82,9 +82,33 @@ impl Naming {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{directory::Entry, journal::Piece, pieces::plain};
+    use super::super::{directory::Entry, journal::Piece, pieces::plain, state};
     use super::*;
     use crate::classify::{Cause, Row, Structure};
+
+    fn entry(name: &str) -> Entry<'_> {
+        Entry {
+            inode: 12,
+            name: name.as_bytes(),
+            is_directory: false,
+        }
+    }
+
+    fn row(rows: &mut Rows) -> usize {
+        let piece = Piece {
+            event: 1,
+            disk: 0,
+            offset: 0,
+            length: 1024,
+        };
+        let row = plain(piece, Structure::FileData, Cause::Data);
+        rows.push(Row { inode: 12, ..row })
+    }
+
+    fn paths(rows: &Rows) -> Vec<String> {
+        let paths = rows.to_vec().into_iter().map(|row| row.path.unwrap());
+        paths.map(|path| rows.paths.text(path).into()).collect()
+    }
 
     #[test]
     fn a_row_is_named_after_the_file_that_it_is_of() {
@@ -92,27 +116,41 @@ mod tests {
         let mut rows = Rows::default();
         for name in ["first", "second"] {
             names.inode_new(12);
-            let piece = Piece {
-                event: 1,
-                disk: 0,
-                offset: 0,
-                length: 1024,
-            };
-            let row = plain(piece, Structure::FileData, Cause::Data);
-            let number = rows.push(Row { inode: 12, ..row });
-            naming.later(number, &names, &mut rows);
-            let entry = Entry {
-                inode: 12,
-                name: name.as_bytes(),
-                is_directory: false,
-            };
-            names.add(2, &entry);
+            naming.later(row(&mut rows), &names, &mut rows);
+            names.add(2, &entry(name));
             naming.name(&mut names, &mut rows);
             names.inode_removed(12);
         }
         naming.again(&mut names, &mut rows);
-        let paths = rows.to_vec().into_iter().map(|row| row.path);
-        let paths: Vec<_> = paths.map(|path| rows.paths.text(path.unwrap())).collect();
-        assert_eq!(paths, ["/first", "/second"]);
+        assert_eq!(paths(&rows), ["/first", "/second"]);
+    }
+
+    #[test]
+    fn what_was_named_after_an_entry_that_was_still_there_is_named_again() {
+        let (mut naming, mut names) = (Naming::default(), Names::default());
+        let mut rows = Rows::default();
+        names.add(2, &entry("old"));
+        names.inode_new(12);
+        naming.later(row(&mut rows), &names, &mut rows);
+        naming.name(&mut names, &mut rows);
+        names.add(2, &entry("new"));
+        names.remove(2, &entry("old"));
+        naming.name(&mut names, &mut rows);
+        assert_eq!(paths(&rows), ["/old"]);
+        naming.again(&mut names, &mut rows);
+        assert_eq!(paths(&rows), ["/new"]);
+    }
+
+    #[test]
+    fn a_name_that_moves_to_another_block_stays_the_oldest() {
+        let (mut state, mut rows) = (state::ext2(), Rows::default());
+        let (first, second) = (entry("first"), entry("second"));
+        state.rename(2, &[], &[first, second]);
+        state.name();
+        state.rename(2, &[first, second], &[second]);
+        state.rename(2, &[], &[first]);
+        state.name();
+        let path = state.names.path(12, &mut rows.paths).unwrap();
+        assert_eq!(rows.paths.text(path), "/first");
     }
 }

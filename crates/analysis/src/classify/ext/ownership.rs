@@ -9,7 +9,7 @@ use super::{
     state::{Applied, Blocks, Released, State},
     xattr,
 };
-use crate::classify::Disks;
+use crate::classify::{Disks, waiting::MAX_WAITING};
 use fscost_recording::Result;
 
 /// What inodes and nodes no longer map, and what they map now.
@@ -26,6 +26,22 @@ impl Change {
             .extend(gone.into_iter().map(|claim| (mapper, claim)));
         self.come
             .extend(come.into_iter().map(|claim| (mapper, claim)));
+    }
+
+    /// The inode is another file by now: data that it maps where the first did is its own, as far as it may have been written since.
+    pub(super) fn remade(&mut self, mapper: Mapper, old: &[Claim], new: &[Claim]) {
+        let is_data = |kind| {
+            matches!(
+                kind,
+                Kind::Content(Content::Data)
+                    | Kind::Extents(Content::Data)
+                    | Kind::Pointers(_, Content::Data)
+            )
+        };
+        for &claim in old.iter().filter(|c| is_data(c.kind) && new.contains(c)) {
+            self.gone.push((mapper, claim));
+            self.come.push((mapper, claim));
+        }
     }
 
     /// Both; what `other` tells is claimed first.
@@ -219,6 +235,29 @@ impl State {
         directory::entries(block, self.superblock.has_file_types())
     }
 
+    /// Without a journal: a block was written that no directory is known to map; one may have grown by it, whose inode is still to come.
+    pub(super) fn written_unmapped(&mut self, block: u64, content: &[u8]) {
+        let has_names = self.entries(content).is_some_and(|names| !names.is_empty());
+        let maps_names = || !map::of_node(NODE_OF_NAMES, content, &self.superblock).is_empty();
+        if !has_names && !maps_names() {
+            self.unmapped.remove(&block);
+        } else if self.unmapped.len() < MAX_WAITING {
+            self.unmapped.insert(block);
+            if std::env::var("DBG").is_ok() {
+                eprintln!("unmapped {block}");
+            }
+        }
+    }
+
+    fn no_longer_unmapped(&mut self, start: u64, length: u64) -> Vec<u64> {
+        let range = start..start.saturating_add(length);
+        let found: Vec<u64> = self.unmapped.range(range).copied().collect();
+        found.iter().for_each(|block| {
+            self.unmapped.remove(block);
+        });
+        found
+    }
+
     /// Take the blocks, and what the nodes among them map. Returns the metadata that was read for that.
     pub(super) fn claim(
         &mut self,
@@ -243,6 +282,16 @@ impl State {
                 others.push(other.inode);
             }
             self.space.claim(claim.start, claim.length, used);
+            let mut unmapped = self.no_longer_unmapped(claim.start, claim.length);
+            if ![NAMES, NODE_OF_NAMES].contains(&claim.kind) {
+                unmapped.clear();
+            }
+            if std::env::var("DBG").is_ok() {
+                eprintln!(
+                    "claim {claim:?} {used:?} {unmapped:?} {:?}",
+                    blocks.contains_key(&claim.start)
+                );
+            }
             applied.claimed.push((claim.start, claim.length));
             let has_values = claim.kind == Kind::Xattr && self.superblock.has_value_inodes();
             if !names_others(claim.kind) && !has_values {
@@ -255,12 +304,13 @@ impl State {
                 self.reads_left -= 1;
                 let content = match blocks.get(&block) {
                     Some(&new) => Arc::from(new),
-                    None if trust == Trust::Written => {
+                    None if trust == Trust::All => self.before(block, disks)?,
+                    None if unmapped.contains(&block) => self.read(block, disks)?.into(),
+                    None => {
                         self.versions.remove(&block);
                         self.unread.insert(block);
                         continue;
                     }
-                    None => self.before(block, disks)?,
                 };
                 if !visited.insert((inode, block)) {
                     continue;
@@ -275,7 +325,9 @@ impl State {
                     let node = Mapper { inode, node: block };
                     let children = map::of_node(claim.kind, &content, &self.superblock);
                     stack.extend(children.into_iter().map(|child| (node, child)));
-                    applied.mappers.push(node);
+                    if !unmapped.contains(&block) {
+                        applied.mappers.push(node);
+                    }
                 }
                 self.versions.insert(block, content);
             }
@@ -314,6 +366,10 @@ pub enum Trust {
     /// owner had there.
     Written,
 }
+
+const NAMES: Kind = Kind::Content(Content::Directory);
+/// Of the nodes only these: they have a magic number, and data is told whose it is by what was written since, not by what was before.
+const NODE_OF_NAMES: Kind = Kind::Extents(Content::Directory);
 
 /// Whether what a block holds must be known, to know of others.
 fn names_others(kind: Kind) -> bool {
@@ -405,6 +461,25 @@ mod tests {
     }
 
     #[test]
+    fn a_transaction_has_all_names() {
+        for (trust, is_named) in [(Trust::All, true), (Trust::Written, false)] {
+            let mut state = state();
+            let entry = Entry {
+                inode: 100,
+                name: b"a",
+                is_directory: false,
+            };
+            state.names.inode_new(100);
+            state.names.add(2, &entry);
+            state.names.inode_removed(100);
+            state.names.inode_new(100);
+            apply(&mut state, &[], trust);
+            let path = state.names.path(100, &mut Default::default());
+            assert_eq!(path.is_some(), is_named);
+        }
+    }
+
+    #[test]
     fn without_a_journal_what_nobody_maps_is_only_on_the_disk() {
         let mut names = vec![0; 1024];
         names[..12].copy_from_slice(&[12, 0, 0, 0, 0, 4, 1, 1, b'a', 0, 0, 0]);
@@ -422,6 +497,54 @@ mod tests {
             let node = pointers(&[200]);
             apply(&mut state, &[(TABLE + 1, &table()), (NODE, &node)], trust);
             assert_eq!([100, 200].map(|b| owner(&state, b)), [13, 12]);
+        }
+    }
+
+    #[test]
+    fn names_that_were_written_before_they_were_mapped_are_read() {
+        let mut names = vec![0; 1024];
+        names[..12].copy_from_slice(&[12, 0, 0, 0, 0, 4, 1, 1, b'a', 0, 0, 0]);
+        let mut node = vec![0; 1024];
+        node[..8].copy_from_slice(&[0x0A, 0xF3, 1, 0, 84, 0, 0, 0]);
+        node[16..24].copy_from_slice(&[1, 0, 0, 0, 70, 0, 0, 0]);
+        let mut of_directory = table();
+        of_directory[3 * 128 + 1] = 0x41;
+        for (written, inode, is_read) in [
+            (&names, &of_directory, true),
+            (&node, &of_directory, true),
+            (&vec![7; 1024], &of_directory, false),
+            (&names, &table(), false),
+        ] {
+            let mut state = state();
+            let mut inode = inode.clone();
+            inode[3 * 128 + 0x28 + 4 * 12] = 0;
+            inode[3 * 128 + 0x28] = 60;
+            state.written_unmapped(60, &[0; 1024]);
+            state.written_unmapped(60, written);
+            apply(&mut state, &[(TABLE + 1, &inode)], Trust::Written);
+            assert_eq!(state.versions.contains_key(&60), is_read);
+            assert!(state.unmapped.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_an_inode_maps_is_anew_that_of_the_file_that_it_has_become() {
+        let mut second = table();
+        second[3 * 128 + 0x64] = 1; // generation
+        for (next, again) in [(&second, [NODE, 100].as_slice()), (&table(), &[])] {
+            let mut state = state();
+            let node = pointers(&[100]);
+            apply(
+                &mut state,
+                &[(TABLE + 1, &table()), (NODE, &node)],
+                Trust::All,
+            );
+            let blocks: [(u64, &[u8]); 2] = [(TABLE + 1, next), (NODE, &node)];
+            let applied = apply(&mut state, &blocks, Trust::Written);
+            let mut released: Vec<_> = applied.released.iter().map(|r| r.start).collect();
+            released.sort_unstable();
+            assert_eq!(released, again);
+            assert_eq!([NODE, 100].map(|b| owner(&state, b)), [12, 12]);
         }
     }
 

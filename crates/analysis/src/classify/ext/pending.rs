@@ -27,6 +27,8 @@ struct Waiting {
     owner: Mapper,
     /// The event from which on it is to be known that they are the owner's: that of the row, or of the node that said so.
     since: u64,
+    /// What the row was said to be before its owner was known.
+    before: Option<(Structure, Causes)>,
 }
 
 impl Waiting {
@@ -73,6 +75,7 @@ impl Pending {
             commit: self.commits,
             owner: used.map_or(NOBODY, Use::mapper),
             since: event,
+            before: None,
         };
         self.recent.push(((start, row), waiting));
     }
@@ -120,6 +123,8 @@ impl Pending {
                 self.rows.insert((start, row), Waiting { owner, ..waiting });
                 if let Some(row) = rows.get_mut(row) {
                     (row.inode, row.path) = (NO_INODE, None);
+                    (row.structure, row.causes) =
+                        waiting.before.unwrap_or((row.structure, row.causes));
                 }
             }
         }
@@ -185,6 +190,7 @@ impl Pending {
                 continue;
             }
             let used = state.space.get(start);
+            let said = rows.get_mut(row).map(|row| (row.structure, row.causes));
             if let Some(used) = used {
                 complete(rows, row, used, state);
                 completed.push(row);
@@ -199,6 +205,7 @@ impl Pending {
                 let waiting = Waiting {
                     owner,
                     since,
+                    before: waiting.before.or(said),
                     ..waiting
                 };
                 self.rows.insert((start, row), waiting);

@@ -98,6 +98,12 @@ impl Running {
         disks: &mut Disks<'_>,
         rows: &mut Rows,
     ) -> Result<()> {
+        if std::env::var("DBG").is_ok() {
+            eprintln!(
+                "event {} at {} +{}",
+                write.event, write.offset, write.length
+            );
+        }
         let (first, count) = blocks_of(write, bytes);
         let mut found = Vec::new();
         let mut waiting = Vec::new();
@@ -268,6 +274,13 @@ impl Running {
         self.pending
             .add(place, number, write.event, run.used, &self.state);
         if self.journal.is_none() {
+            let first = blocks_of(write, bytes).0;
+            let blocks = run.start..run.start + run.length;
+            for (block, content) in whole_blocks(write, first, bytes) {
+                if blocks.contains(&block) {
+                    self.state.written_unmapped(block, content);
+                }
+            }
             self.naming.later(number, &self.state.names, rows);
         }
     }

@@ -45,6 +45,8 @@ pub struct Applied {
     pub claimed: Vec<(u64, u64)>,
     /// Inodes in use whose slots were among the blocks, and nodes that were.
     pub mappers: Vec<Mapper>,
+    /// Inodes that are other files than before.
+    pub remade: HashSet<u32>,
 }
 
 /// Blocks that an inode no longer maps.
@@ -89,6 +91,8 @@ pub struct State {
     pub(super) sharers: HashMap<u64, Vec<u32>>,
     /// Directories and nodes that were mapped before what they hold was written.
     pub(super) unread: BTreeSet<u64>,
+    /// Without a journal: blocks of names that were written while nobody was known to map them.
+    pub(super) unmapped: BTreeSet<u64>,
     /// Without a journal: the event at which an inode in use or a node was last written.
     pub(super) written: HashMap<Mapper, u64>,
     /// Names that the blocks being applied hold, and did not.
@@ -115,6 +119,7 @@ impl State {
             reads_left: 0,
             sharers: HashMap::new(),
             unread: BTreeSet::new(),
+            unmapped: BTreeSet::new(),
             written: HashMap::new(),
             come: Vec::new(),
             gone: Vec::new(),
@@ -172,7 +177,7 @@ impl State {
         block.saturating_mul(u64::from(self.superblock.block_bytes))
     }
 
-    fn read(&self, block: u64, disks: &mut Disks<'_>) -> Result<Vec<u8>> {
+    pub(super) fn read(&self, block: u64, disks: &mut Disks<'_>) -> Result<Vec<u8>> {
         let mut content = vec![0; self.superblock.block_bytes as usize];
         disks.read(self.disk, self.offset_of(block), &mut content)?;
         Ok(content)
