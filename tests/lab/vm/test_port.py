@@ -46,10 +46,25 @@ def test_a_guest_that_keeps_to_the_protocol(machine: Machine) -> None:
     machine.guest.shutdown(socket.SHUT_WR)
     told = Port(machine)  # type: ignore[arg-type]
     assert told.hello(5) == Hello("1", "6.12")
-    told.order({"disks": ["main"]})
-    assert machine.guest.recv(1000) == json.dumps({"disks": ["main"]}).encode() + b"\n"
+    read: list[bytes] = []
+    told.order({"disks": ["main"]}, lambda: read.append(machine.guest.recv(1000)))
+    assert read == [json.dumps({"disks": ["main"]}).encode() + b"\n"], "it is there before the machine goes on"
     assert list(told.events(5)) == [Alive(), Output("x"), Bye()]
     assert machine.guest.recv(10) == b"\n", "the guest waits for that before it powers off"
+
+
+def test_an_order_may_be_longer_than_what_a_socket_holds(machine: Machine) -> None:
+    order = {"plan": "x" * (4 << 20)}
+    read = bytearray()
+
+    def guest() -> None:
+        while not read.endswith(b"\n"):
+            read.extend(machine.guest.recv(1 << 20))
+
+    runs = threading.Thread(target=guest)
+    Port(machine).order(order, runs.start)  # type: ignore[arg-type]
+    runs.join()
+    assert json.loads(read) == order
 
 
 @pytest.mark.parametrize(

@@ -184,16 +184,13 @@ class VmLab:
                 relay = server.relay(machine)
                 if taken.accelerator.is_emulated:
                     how["takes_turns"] = turns.take(machine.guest_thread(), (machine.pid, server.pid), relay, processor)
-                # Before it goes on, so that the order has come before its first instruction.
-                port.order(
-                    {
-                        "root": _ROOT.tag,
-                        "input": None if input_ is None else "input",
-                        "disks": [disk.name for disk in cell.profile.disks],
-                        "plan": built,
-                    }
-                )
-                _give(machine, server, cell, shares)
+                order = {
+                    "root": _ROOT.tag,
+                    "input": None if input_ is None else "input",
+                    "disks": [disk.name for disk in cell.profile.disks],
+                    "plan": built,
+                }
+                port.order(order, lambda: _give(machine, server, cell, shares))
             except (HostError, OSError) as error:
                 raise ProtocolError(f"{getattr(error, 'what', error)}; {machine.last_words()}") from None
             _listen(port, plan.deadline_s(cell) * (_SLOWNESS if taken.accelerator.is_emulated else 1), hear, output)

@@ -2,8 +2,9 @@
 
 import contextlib
 import json
+import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fscost.errors import HostError
@@ -35,9 +36,12 @@ class Port:
         words = self._machine.last_words()
         raise HostError(f"the guest did not start: {because}{words and chr(10)}{words}", "`fscost doctor` looks at what the VM lab needs")
 
-    def order(self, order: dict[str, Any]) -> None:
-        """What the guest is to do."""
-        self._machine.events.sendall(json.dumps(order).encode() + b"\n")
+    def order(self, order: dict[str, Any], go_on: Callable[[], None]) -> None:
+        """What the guest is to do. What of it a socket holds lies there before a machine that was stopped goes on: it comes at no instant of the host's."""
+        line = json.dumps(order).encode() + b"\n"
+        sent = self._machine.events.send(line, socket.MSG_DONTWAIT)
+        go_on()
+        self._machine.events.sendall(line[sent:])
 
     def events(self, limit_s: float) -> Iterator[Event]:
         """Until the guest hangs up. ProtocolError, with what its kernel said last, when it is silent for too long, or talks too long or nonsense."""
