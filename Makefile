@@ -50,7 +50,7 @@ demo: setup ## Compare ext4, ext4 noatime, ext4 without journal, xfs and btrfs o
 test: setup ## Run all tests, Rust's and then Python's (as root: without it those that mount are skipped)
 	cargo test --workspace --exclude fscost-bindings --locked
 	fuzz/run 3
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup $(PYTEST)
+	$(BIN)/python -m pytest --numprocesses 2 $(PYTEST)
 
 .PHONY: fuzz
 fuzz: system ## Explain damaged recordings until one breaks what must hold: SECONDS=600 for each of TARGETS="ext xfs btrfs strip recording dm_log_writes"

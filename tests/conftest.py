@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from fscost.host import install_command, tool
 from fscost.lab.vm.qemu import PROGRAM as QEMU
@@ -45,6 +47,15 @@ def why_no_long_tests() -> str | None:
     return None if os.environ.get("FSCOST_TEST_LONG") else "it takes long, and its like runs; `FSCOST_TEST_LONG=1 make test` runs it too"
 
 
+GUESTS_ALONE = (
+    "tests/analysis/others/",
+    "tests/lab/vm/test_file_systems.py",
+    "tests/lab/vm/test_snapshots.py",
+    "tests/whole/test_vm_bad_guests.py",
+    "tests/whole/test_vm_repeats.py",
+)
+"""Tests that take nothing of the host but a processor."""
+
 WHY_NOT = {"root": why_no_root_tests, "guest": why_no_guest_tests, "long": why_no_long_tests}
 """By marker."""
 
@@ -63,10 +74,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if reason is not None and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
-    # With `make test`'s two workers, guests that take nothing of the host run beside all other tests, which stay one after another.
-    for item in items:
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group("host"))
+
+
+class Lanes(LoadScopeScheduling):
+    """What only guests do, beside all other tests, which stay one after another: they take the host's devices, and the lock of a whole run."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "guests" if nodeid.startswith(GUESTS_ALONE) else "host"
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
+    # Not by xdist_group: pytest-xdist 3.8 writes it into `_nodeid`, which pytest 9.2 does not read.
+    return Lanes(config, log)
 
 
 @pytest.fixture

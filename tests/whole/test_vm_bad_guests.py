@@ -17,7 +17,7 @@ from fscost.workload.model import Step
 
 from .conftest import restless
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guests")]
+pytestmark = pytest.mark.guest
 
 MIB = 1 << 20
 

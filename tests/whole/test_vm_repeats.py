@@ -16,7 +16,7 @@ from fscost.profile import resolve
 from fscost.workload import command, inputs
 from fscost.workload import resolve as workload
 
-pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.xdist_group("guests")]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 ENOUGH = 3
 MOST = 7
@@ -68,7 +68,7 @@ def test_three_repeats_of_a_cell_write_the_same_bytes(repeat: Callable[[str], By
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("profile", ["btrfs", "f2fs"])
+@pytest.mark.parametrize("profile", ["btrfs", "f2fs", "nilfs2", "jfs", "reiserfs", "ntfs3", "exfat", "vfat", "ext2", "ext3"])
 def test_five_repeats_of_a_cell_write_the_same_within_a_hundredth(repeat: Callable[[str], Bytes], profile: str) -> None:
     totals = [total(repeat(profile)) for _ in range(5)]
     print(f"{profile}: {totals}")

@@ -23,7 +23,7 @@ from fscost.lab.vm import VmLab, kernels
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 
-pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.xdist_group("guests")]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 HERE = Path(__file__).parent
 DISK_BYTES = 256 << 20

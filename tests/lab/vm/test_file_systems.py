@@ -15,7 +15,7 @@ from fscost.matrix import Cell
 from fscost.profile import Profile
 from fscost.workload.model import Step, Workload
 
-pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.xdist_group("guests")]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 MIB = 1 << 20
 TYPES = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs", "nilfs2", "reiserfs", "ntfs3", "exfat", "vfat"]

@@ -17,7 +17,7 @@ from fscost.lab.vm.snapshot import Snapshot
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 
-pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.xdist_group("guests")]
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 MIB = 1 << 20
 AGAIN = "restored, from a snapshot made again: "
