@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,9 @@ from fscost.lab.vm.qemu import PROGRAM as QEMU
 SEED = int(os.environ.get("FSCOST_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
 """One seed for a whole test run. Set FSCOST_TEST_SEED to the one that a failing run printed, and it happens again."""
 os.environ["FSCOST_TEST_SEED"] = str(SEED)  # for pytest-xdist's workers, each of which reads this file
+
+# A shell's background job ignores SIGINT, and so does all that it starts (signal(7)); who tests Ctrl-C would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("fscost", deadline=None, print_blob=True)
 settings.load_profile("fscost")
