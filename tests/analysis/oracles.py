@@ -162,6 +162,10 @@ def check_tags(last: LastWriters, names: Names) -> int:
         if row.structure == "unknown" and inode in names.lost and not names.has_inodes:
             lost += 1
             continue
+        if row.structure == "extent_map" and not names.has_journal:
+            # Data in a block that was a node of another file before either inode was on the disk: one draw in 70 has some (docs/explaining.md).
+            others += 1
+            continue
         assert row.structure == "file_data", what
         # A file that was made and removed between two commits: its name, or that it was there at all, never reached the disk.
         is_told = row.inode == inode or not names.has_inodes
