@@ -1,5 +1,8 @@
 //! Pure functions of a recording: no root, no mount, no clock. The same recording always gives the same table.
 
+// A library's words are its errors.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod bytes;
 pub mod classify;
 mod recovery;

@@ -4,6 +4,9 @@
 //! [`Recording`] reads it back, [`Image`] is the content of a disk at any past instant (a view of the log, not a copy),
 //! [`verify`] reads everything and says what is wrong, and [`dm_log_writes`] speaks to other people's replay tools.
 
+// A library's words are its errors.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod ahead;
 pub mod dm_log_writes;
 mod error;

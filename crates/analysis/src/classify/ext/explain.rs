@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{
+    change::Change,
     directory::{self, Entry},
     inode::{self, Inode},
     map,
-    ownership::Change,
     space::{Content, Kind, Mapper, Use},
     state::{Applied, Explanation, State},
     superblock::Superblock,

@@ -1,5 +1,6 @@
 //! ext2, ext3, ext4: who uses each block follows from the metadata as it is committed or written home; the journal's copies are the metadata.
 
+mod change;
 mod commit;
 mod directory;
 mod explain;
@@ -14,6 +15,7 @@ mod naming;
 mod ownership;
 mod pending;
 mod pieces;
+mod renames;
 mod running;
 mod space;
 mod state;

@@ -62,9 +62,6 @@ impl Names {
 
     /// A directory has gained a name.
     pub fn add(&mut self, parent: u32, entry: &Entry<'_>) {
-        if std::env::var("DBG").is_ok_and(|d| d.parse::<u32>() == Ok(entry.inode)) {
-            eprintln!("add {parent} {:.6}", String::from_utf8_lossy(entry.name));
-        }
         let of = self.inodes.entry(entry.inode).or_default();
         let is_first = of.names.is_empty();
         let was_awaited = self.awaited.remove(&entry.inode);
@@ -89,9 +86,6 @@ impl Names {
 
     /// A directory has lost a name.
     pub fn remove(&mut self, parent: u32, entry: &Entry<'_>) {
-        if std::env::var("DBG").is_ok_and(|d| d.parse::<u32>() == Ok(entry.inode)) {
-            eprintln!("remove {parent} {:.6}", String::from_utf8_lossy(entry.name));
-        }
         let Some(of) = self.inodes.get_mut(&entry.inode) else {
             return;
         };
@@ -114,9 +108,6 @@ impl Names {
 
     /// The inode is removed: what it is called next is another.
     pub fn inode_removed(&mut self, inode: u32) {
-        if std::env::var("DBG").is_ok_and(|d| d.parse::<u32>() == Ok(inode)) {
-            eprintln!("inode_removed");
-        }
         if let Some(of) = self.inodes.get_mut(&inode) {
             of.alive = false;
             of.removed = true;
@@ -125,9 +116,6 @@ impl Names {
 
     /// The inode is a new file's, whose name may have come or not.
     pub fn inode_new(&mut self, inode: u32) {
-        if std::env::var("DBG").is_ok_and(|d| d.parse::<u32>() == Ok(inode)) {
-            eprintln!("inode_new");
-        }
         let of = self.inodes.entry(inode).or_default();
         of.life = of.life.wrapping_add(1);
         of.removed = false;
@@ -144,9 +132,6 @@ impl Names {
 
     /// All names are on the disk: what has none by now had it before its inode came.
     pub fn settle(&mut self) {
-        if std::env::var("DBG").is_ok() {
-            eprintln!("settle");
-        }
         if !self.awaited.is_empty() {
             self.awaited.clear();
             self.changes += 1;

@@ -3,7 +3,6 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::{
-    directory::{self, Entry},
     map::{self, Claim},
     space::{Content, Kind, Mapper, Use},
     state::{Applied, Blocks, Released, State},
@@ -12,101 +11,7 @@ use super::{
 use crate::classify::{Disks, waiting::MAX_WAITING};
 use fscost_recording::Result;
 
-/// What inodes and nodes no longer map, and what they map now.
-#[derive(Default)]
-pub(super) struct Change {
-    pub(super) gone: Vec<(Mapper, Claim)>,
-    pub(super) come: Vec<(Mapper, Claim)>,
-}
-
-impl Change {
-    pub(super) fn differ(&mut self, mapper: Mapper, old: Vec<Claim>, new: Vec<Claim>) {
-        let (gone, come) = map::differences(old, new);
-        self.gone
-            .extend(gone.into_iter().map(|claim| (mapper, claim)));
-        self.come
-            .extend(come.into_iter().map(|claim| (mapper, claim)));
-    }
-
-    /// The inode is another file by now: data that it maps where the first did is its own, as far as it may have been written since.
-    pub(super) fn remade(&mut self, mapper: Mapper, old: &[Claim], new: &[Claim]) {
-        let is_data = |kind| {
-            matches!(
-                kind,
-                Kind::Content(Content::Data)
-                    | Kind::Extents(Content::Data)
-                    | Kind::Pointers(_, Content::Data)
-            )
-        };
-        for &claim in old.iter().filter(|c| is_data(c.kind) && new.contains(c)) {
-            self.gone.push((mapper, claim));
-            self.come.push((mapper, claim));
-        }
-    }
-
-    /// Both; what `other` tells is claimed first.
-    pub(super) fn and(mut self, other: Change) -> Change {
-        self.gone.extend(other.gone);
-        self.come.extend(other.come);
-        self
-    }
-}
-
-/// A name that a directory has gained or lost.
-#[derive(Debug)]
-pub(super) struct Name {
-    directory: u32,
-    inode: u32,
-    name: Box<[u8]>,
-    is_directory: bool,
-}
-
-impl Name {
-    fn new(directory: u32, entry: &Entry<'_>) -> Name {
-        Name {
-            directory,
-            inode: entry.inode,
-            name: entry.name.into(),
-            is_directory: entry.is_directory,
-        }
-    }
-
-    fn entry(&self) -> Entry<'_> {
-        Entry {
-            inode: self.inode,
-            name: &self.name,
-            is_directory: self.is_directory,
-        }
-    }
-}
-
 impl State {
-    /// Returns whether names differ. They do so once all inodes are known, those that are gone last: a name that moves to another block stays the
-    /// oldest of its inode.
-    pub(super) fn rename(&mut self, directory: u32, old: &[Entry<'_>], new: &[Entry<'_>]) -> bool {
-        let removed = old.iter().filter(|e| new.binary_search(e).is_err());
-        let added = new.iter().filter(|e| old.binary_search(e).is_err());
-        let mut differ = false;
-        for entry in removed {
-            self.gone.push(Name::new(directory, entry));
-            differ = true;
-        }
-        for entry in added {
-            self.come.push(Name::new(directory, entry));
-            differ = true;
-        }
-        differ
-    }
-
-    pub(super) fn name(&mut self) {
-        for come in std::mem::take(&mut self.come) {
-            self.names.add(come.directory, &come.entry());
-        }
-        for gone in std::mem::take(&mut self.gone) {
-            self.names.remove(gone.directory, &gone.entry());
-        }
-    }
-
     pub(super) fn release(
         &mut self,
         mapper: Mapper,
@@ -231,10 +136,6 @@ impl State {
         }
     }
 
-    pub(super) fn entries<'b>(&self, block: &'b [u8]) -> Option<Vec<Entry<'b>>> {
-        directory::entries(block, self.superblock.has_file_types())
-    }
-
     /// Without a journal: a block was written that no directory is known to map; one may have grown by it, whose inode is still to come.
     pub(super) fn written_unmapped(&mut self, block: u64, content: &[u8]) {
         let has_names = self.entries(content).is_some_and(|names| !names.is_empty());
@@ -243,9 +144,6 @@ impl State {
             self.unmapped.remove(&block);
         } else if self.unmapped.len() < MAX_WAITING {
             self.unmapped.insert(block);
-            if std::env::var("DBG").is_ok() {
-                eprintln!("unmapped {block}");
-            }
         }
     }
 
@@ -285,12 +183,6 @@ impl State {
             let mut unmapped = self.no_longer_unmapped(claim.start, claim.length);
             if ![NAMES, NODE_OF_NAMES].contains(&claim.kind) {
                 unmapped.clear();
-            }
-            if std::env::var("DBG").is_ok() {
-                eprintln!(
-                    "claim {claim:?} {used:?} {unmapped:?} {:?}",
-                    blocks.contains_key(&claim.start)
-                );
             }
             applied.claimed.push((claim.start, claim.length));
             let has_values = claim.kind == Kind::Xattr && self.superblock.has_value_inodes();
@@ -378,7 +270,7 @@ fn names_others(kind: Kind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{space::Kind, state::ext2};
+    use super::super::{directory::Entry, space::Kind, state::ext2};
     use super::*;
     use crate::classify::Structure;
     use fscost_recording::Recording;
@@ -442,22 +334,6 @@ mod tests {
         assert_eq!([NODE, 100, 101].map(|b| owner(&state, b)), [12, 13, 0]);
         apply(&mut state, &[(NODE, &pointers(&[200]))], Trust::Written);
         assert_eq!([100, 101, 200].map(|b| owner(&state, b)), [13, 0, 12]);
-    }
-
-    #[test]
-    fn names_come_once_all_inodes_are_known() {
-        let mut state = state();
-        let entry = Entry {
-            inode: 100,
-            name: b"a",
-            is_directory: false,
-        };
-        // The names of a small directory lie in its inode, which may stand before the inode that is named.
-        state.rename(2, &[], &[entry]);
-        state.names.inode_removed(100);
-        state.names.inode_new(100);
-        state.name();
-        assert!(state.names.path(100, &mut Default::default()).is_some());
     }
 
     #[test]

@@ -98,12 +98,6 @@ impl Running {
         disks: &mut Disks<'_>,
         rows: &mut Rows,
     ) -> Result<()> {
-        if std::env::var("DBG").is_ok() {
-            eprintln!(
-                "event {} at {} +{}",
-                write.event, write.offset, write.length
-            );
-        }
         let (first, count) = blocks_of(write, bytes);
         let mut found = Vec::new();
         let mut waiting = Vec::new();

@@ -6,11 +6,13 @@ use std::{
 };
 
 use super::{
+    change::Change,
     inode::Inode,
     layout::{self, Groups},
     map::{self, Claim},
     names::Names,
-    ownership::{Change, Name, Trust},
+    ownership::Trust,
+    renames::Name,
     space::{Kind, Mapper, Run, Space, Use},
     superblock::Superblock,
 };

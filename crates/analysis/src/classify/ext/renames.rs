@@ -1,0 +1,88 @@
+//! Names that directories gain and lose.
+
+use super::{
+    directory::{self, Entry},
+    state::State,
+};
+
+/// A name that a directory has gained or lost.
+#[derive(Debug)]
+pub(super) struct Name {
+    directory: u32,
+    inode: u32,
+    name: Box<[u8]>,
+    is_directory: bool,
+}
+
+impl Name {
+    fn new(directory: u32, entry: &Entry<'_>) -> Name {
+        Name {
+            directory,
+            inode: entry.inode,
+            name: entry.name.into(),
+            is_directory: entry.is_directory,
+        }
+    }
+
+    fn entry(&self) -> Entry<'_> {
+        Entry {
+            inode: self.inode,
+            name: &self.name,
+            is_directory: self.is_directory,
+        }
+    }
+}
+
+impl State {
+    /// Returns whether names differ. They do so once all inodes are known, those that are gone last: a name that moves to another block stays the
+    /// oldest of its inode.
+    pub(super) fn rename(&mut self, directory: u32, old: &[Entry<'_>], new: &[Entry<'_>]) -> bool {
+        let removed = old.iter().filter(|e| new.binary_search(e).is_err());
+        let added = new.iter().filter(|e| old.binary_search(e).is_err());
+        let mut differ = false;
+        for entry in removed {
+            self.gone.push(Name::new(directory, entry));
+            differ = true;
+        }
+        for entry in added {
+            self.come.push(Name::new(directory, entry));
+            differ = true;
+        }
+        differ
+    }
+
+    pub(super) fn name(&mut self) {
+        for come in std::mem::take(&mut self.come) {
+            self.names.add(come.directory, &come.entry());
+        }
+        for gone in std::mem::take(&mut self.gone) {
+            self.names.remove(gone.directory, &gone.entry());
+        }
+    }
+
+    pub(super) fn entries<'b>(&self, block: &'b [u8]) -> Option<Vec<Entry<'b>>> {
+        directory::entries(block, self.superblock.has_file_types())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::state::ext2;
+    use super::*;
+
+    #[test]
+    fn names_come_once_all_inodes_are_known() {
+        let mut state = ext2();
+        let entry = Entry {
+            inode: 100,
+            name: b"a",
+            is_directory: false,
+        };
+        // The names of a small directory lie in its inode, which may stand before the inode that is named.
+        state.rename(2, &[], &[entry]);
+        state.names.inode_removed(100);
+        state.names.inode_new(100);
+        state.name();
+        assert!(state.names.path(100, &mut Default::default()).is_some());
+    }
+}
