@@ -6,7 +6,8 @@
 use crate::classify::names::{Entry, Names};
 use crate::classify::runs::Runs;
 use crate::classify::waiting::{MAX_WAITING, Waiting};
-use crate::classify::{Cause, Causes, NO_INODE, Row, Rows, Structure, Write};
+use crate::classify::{Cause, Causes, NO_INODE, PathId, Row, Rows, Structure, Write};
+use std::collections::HashMap;
 
 /// Where nothing says when metadata is on the disk, names are looked up once in a second, as long as data waits in memory at the least…
 const TICK_NS: u64 = 1_000_000_000;
@@ -62,6 +63,8 @@ pub struct Files {
     unnamed: Vec<(usize, u64)>,
     /// Those of which it was not known then, and how often they were looked up since. Flushes may come faster than names: they are not counted.
     nameless: Vec<(usize, u64, u32)>,
+    /// Inodes whose files were removed since the last settling: how many of `unnamed` are of those, and their path.
+    removed: HashMap<u64, (usize, Option<PathId>)>,
     ticked_ns: u64,
     is_formatting: bool,
 }
@@ -76,6 +79,7 @@ impl Files {
             waiting: Waiting::default(),
             unnamed: Vec::new(),
             nameless: Vec::new(),
+            removed: HashMap::new(),
             ticked_ns: 0,
             is_formatting: true,
         }
@@ -217,8 +221,46 @@ impl Files {
         self.names.settle(|_| false);
     }
 
+    /// The file that had this inode is removed: what was written of it has the name that is known by now or none, never one of the next file with this number.
+    pub fn remove(&mut self, inode: u64, rows: &mut Rows) {
+        self.names.settle(|_| false);
+        let path = self.names.path(inode, &mut rows.paths);
+        self.removed.insert(inode, (self.unnamed.len(), path));
+    }
+
+    fn settle_removed(&mut self, rows: &mut Rows) {
+        let removed = std::mem::take(&mut self.removed);
+        if removed.is_empty() {
+            return;
+        }
+        let mut name = |number, inode, path| {
+            if let Some(row) = rows.get_mut(number)
+                && row.inode == inode
+            {
+                row.path = path;
+            }
+        };
+        self.nameless.retain(|&(number, inode, _)| {
+            let found = removed.get(&inode);
+            if let Some(&(_, path)) = found {
+                name(number, inode, path);
+            }
+            found.is_none()
+        });
+        let mut index = 0;
+        self.unnamed.retain(|&(number, inode)| {
+            let found = removed.get(&inode).filter(|(count, _)| index < *count);
+            index += 1;
+            if let Some(&(_, path)) = found {
+                name(number, inode, path);
+            }
+            found.is_none()
+        });
+    }
+
     /// What was named is known from now on: rows without a path get theirs.
     pub fn settle(&mut self, rows: &mut Rows) {
+        self.settle_removed(rows);
         self.names.settle(|_| false);
         for (number, inode) in std::mem::take(&mut self.unnamed) {
             if !self.give_path(number, inode, rows) && self.nameless.len() < MAX_WAITING {
@@ -298,4 +340,47 @@ pub fn runs(numbers: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
 
 fn is_zero(content: &[u8]) -> bool {
     content.iter().all(|&byte| byte == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_of_a_removed_file_has_no_name_of_the_next_with_its_inode() {
+        let mut files = Files::new(2, Structure::Unknown);
+        let mut rows = Rows::default();
+        let write = Write {
+            event: 1,
+            time_ns: 0,
+            disk: 0,
+            offset: 0,
+            length: 4,
+            content: &[1; 4],
+            formatting: false,
+        };
+        let add = |files: &mut Files, rows: &mut Rows, inode| {
+            let part = Part {
+                inode,
+                ..Part::new(Structure::FileData, Cause::Data)
+            };
+            files.add(&write, part, rows)
+        };
+        let (nameless, named) = (add(&mut files, &mut rows, 5), add(&mut files, &mut rows, 6));
+        files.commit(1, &mut rows);
+        let unnamed = add(&mut files, &mut rows, 5);
+        files.name(2, &[(b"old", 6)]);
+        files.remove(5, &mut rows);
+        files.remove(6, &mut rows);
+        let next = add(&mut files, &mut rows, 5);
+        files.name(2, &[(b"new", 5), (b"newer", 6)]);
+        files.commit(1, &mut rows);
+        let path = |number: usize| {
+            let row = rows.to_vec()[number];
+            row.path.map(|path| rows.paths.text(path).to_owned())
+        };
+        assert_eq!([nameless, unnamed].map(path), [None, None]);
+        assert_eq!(path(named).as_deref(), Some("/old"));
+        assert_eq!(path(next).as_deref(), Some("/new"));
+    }
 }

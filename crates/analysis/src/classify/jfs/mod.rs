@@ -151,6 +151,9 @@ impl Follower for Jfs {
                         ..Part::new(structure, Cause::Unknown)
                     };
                     self.files.add_waiting(&piece, part, rows);
+                    if causes.has(Cause::InodeRemoved) {
+                        self.files.remove(inode, rows);
+                    }
                 }
                 Some(owner) if is_read => {
                     self.files.add_owned(&piece, rows);
@@ -294,6 +297,7 @@ impl Jfs {
             }
             if le32(slot, 40) == 0 {
                 if self.inodes.remove(&inode).is_some() {
+                    self.files.remove(inode, rows);
                     causes = causes.with(Cause::InodeRemoved);
                     changed.push(inode);
                 }
@@ -309,7 +313,11 @@ impl Jfs {
                     continue;
                 }
                 Some((of, before)) if of == generation => version.causes(&before),
-                _ => Causes::one(Cause::NewInode),
+                Some(_) => {
+                    self.files.remove(inode, rows);
+                    Causes::one(Cause::NewInode)
+                }
+                None => Causes::one(Cause::NewInode),
             };
             causes = causes.and(why);
             changed.push(inode);
