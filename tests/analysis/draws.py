@@ -24,7 +24,7 @@ def _ext(rng: random.Random) -> str:
     block = rng.choice((1024, 2048, 4096))
     inode = rng.choice((128, 256, 256, 512))
     words = [type_, "-b", str(block), "-I", str(inode)]
-    words += rng.choice(([], ["-i", str(max(block, rng.choice((4096, 8192, 65536))))]))
+    words += rng.choice(([], ["-i", str(max(block, rng.choice((4096, 8192, 32768))))]))
     features = _some(rng, "sparse_super2", "large_dir", "^dir_index", share=0.15) if type_ == "ext4" else []
     options = [rng.choice(("strictatime", "noatime", "relatime", "lazytime"))]
     has_journal = type_ != "ext2" and (type_ == "ext3" or rng.random() < 0.8)
