@@ -36,6 +36,12 @@ def test_a_pattern_tells_early_from_late() -> None:
     assert why([2 * S, 23 * S, 60 * S, 80 * S], None, family="xfs") == ([FORCED, FORCED, TIMER, SETTLE], True)
 
 
+@pytest.mark.parametrize(("family", "period_s"), [("ext", 5), ("xfs", 30), ("btrfs", 30)])
+def test_a_timer_may_come_a_second_early(family: str, period_s: int) -> None:
+    least = (period_s - 1) * S
+    assert why([least, 2 * least, 3 * least - MS, 99 * S], None, family=family) == ([TIMER, TIMER, FORCED, SETTLE], True)
+
+
 @pytest.mark.parametrize(
     ("told", "third"), [(30, FORCED), (None, TIMER), (0, TIMER), (-1, TIMER), ("30", TIMER), (True, TIMER), (1 << 70, TIMER)]
 )
