@@ -29,11 +29,24 @@ def threads(pid: int) -> list[int]:
     return [int(thread.name) for thread in Path(f"/proc/{pid}/task").iterdir()]
 
 
-def may_be_real_time() -> bool:
-    return subprocess.run(["chrt", "--fifo", "1", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+@pytest.mark.parametrize(
+    ("is_permitted", "answering", "guests"),
+    [
+        pytest.param(True, os.SCHED_FIFO, os.SCHED_OTHER, marks=pytest.mark.root),
+        (False, os.SCHED_OTHER, os.SCHED_IDLE | os.SCHED_RESET_ON_FORK),
+    ],
+)
+def test_all_threads_share_a_processor_and_answers_come_before_the_guest(
+    child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, is_permitted: bool, answering: int, guests: int
+) -> None:
+    set_scheduler = os.sched_setscheduler
 
+    def set_or_refuse(thread: int, policy: int, param: os.sched_param) -> None:
+        if policy == os.SCHED_FIFO and not is_permitted:
+            raise PermissionError
+        set_scheduler(thread, policy, param)
 
-def test_all_threads_share_a_processor_and_the_guest_gives_way(child: subprocess.Popen[bytes]) -> None:
+    monkeypatch.setattr(os, "sched_setscheduler", set_or_refuse)
     guest = threads(child.pid)[-1]
     processor = max(os.sched_getaffinity(0))
     own = threading.Thread(target=time.sleep, args=(2,), daemon=True)
@@ -42,11 +55,9 @@ def test_all_threads_share_a_processor_and_the_guest_gives_way(child: subprocess
     assert take(guest, (child.pid,), (own.native_id,), processor)
     assert os.sched_getaffinity(own.native_id) == {processor}
     assert len(threads(child.pid)) == 4
-    in_front = os.SCHED_FIFO if may_be_real_time() else os.SCHED_OTHER
     for thread in threads(child.pid):
         assert os.sched_getaffinity(thread) == {processor}
-        policy = os.sched_getscheduler(thread)
-        assert policy == (os.SCHED_IDLE | os.SCHED_RESET_ON_FORK if thread == guest else in_front)
+        assert os.sched_getscheduler(thread) == (guests if thread == guest else answering)
 
 
 def test_a_host_that_does_not_let_us_is_told(child: subprocess.Popen[bytes]) -> None:

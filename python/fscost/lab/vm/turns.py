@@ -1,11 +1,11 @@
 """An emulated guest takes turns with all that answers it, so that answers come at the same instruction each time.
 
 Its clock counts its own instructions. QEMU's main loop, its 9p workers, the disk server and who passes its words on take none of them, but how many the guest executes before an answer is
-there depends on the host, unless it waits. On one processor it does when it is in the class that gives way to any other thread at once (SCHED_IDLE, sched(7)): the
-request wakes the disk server, whose answer wakes the main loop, which interrupts the guest, all before its next instruction. An ordinary user may do that; who may make them real-time (SCHED_FIFO) as well has it among busy programs too.
+there depends on the host, unless it waits. On one processor it does when whatever answers is of a higher class (sched(7)): the request wakes the disk server, whose answer
+wakes the main loop, which interrupts the guest, all before its next instruction. Where the host lets us, those that answer are real-time (SCHED_FIFO), and the guest keeps its part among other
+programs. An ordinary user can only make the guest give way to any other thread (SCHED_IDLE): on a host without an idle processor it then hardly goes on.
 """
 
-import contextlib
 import os
 import threading
 from collections import Counter
@@ -45,13 +45,14 @@ def take(guest_thread: int, processes: tuple[int, ...], threads: tuple[int, ...]
     only repeats less."""
     try:
         theirs = [int(thread.name) for process in processes for thread in Path(f"/proc/{process}/task").iterdir()]
-        for thread in {*theirs, *threads} - {guest_thread}:
+        answering = {*theirs, *threads} - {guest_thread}
+        for thread in {*answering, guest_thread}:
             os.sched_setaffinity(thread, {processor})
-            # Else other programs on the processor now and then make the guest's turn due, before those that answer it.
-            with contextlib.suppress(PermissionError):
+        try:
+            for thread in answering:
                 os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(1))
-        os.sched_setaffinity(guest_thread, {processor})
-        os.sched_setscheduler(guest_thread, os.SCHED_IDLE | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+        except PermissionError:
+            os.sched_setscheduler(guest_thread, os.SCHED_IDLE | os.SCHED_RESET_ON_FORK, os.sched_param(0))
     except OSError:
         return False
     return True

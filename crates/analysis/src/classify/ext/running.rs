@@ -185,7 +185,12 @@ impl Running {
         };
         let start = row.offset / bytes;
         let used = self.state.space.get(start);
-        if used.is_some_and(|used| !matches!(used.kind, Kind::Fixed(_))) {
+        let may_change = match used {
+            // Its content may have taken it from its owner: two nodes that map each other the other way round than before.
+            None => row.structure != Structure::Unused,
+            Some(used) => !matches!(used.kind, Kind::Fixed(_)),
+        };
+        if may_change {
             let length = (row.offset + row.length).div_ceil(bytes) - start;
             let place = (start, length);
             self.pending
@@ -398,5 +403,84 @@ pub(super) fn for_log(served: Causes) -> Causes {
         log.with(Cause::Atime)
     } else {
         log
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::state::ext2;
+    use super::*;
+    use fscost_recording::Recording;
+    use std::path::Path;
+
+    const TABLE: u64 = 10;
+
+    fn pointers(blocks: &[u32]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = blocks.iter().flat_map(|b| b.to_le_bytes()).collect();
+        bytes.resize(1024, 0);
+        bytes
+    }
+
+    /// Inode 12 is gone, and inode 13 has block `node` for its double indirect one.
+    fn table(node: u8) -> Vec<u8> {
+        let mut bytes = vec![0; 1024];
+        let inode = &mut bytes[4 * 128..5 * 128];
+        inode[1] = 0x81;
+        inode[0x1A] = 1;
+        inode[0x28 + 4 * 13] = node;
+        bytes
+    }
+
+    #[test]
+    fn without_a_journal_two_nodes_may_change_places() {
+        let mut state = ext2();
+        let set = |kind, inode, node| Use { kind, inode, node };
+        state
+            .space
+            .set(TABLE, 2, set(Kind::Fixed(Structure::InodeTable), 1, 0));
+        // The double indirect block of inode 12 is 50, which has 60.
+        let double = set(Kind::Pointers(2, Content::Data), 12, 0);
+        let single = set(Kind::Pointers(1, Content::Data), 12, 50);
+        state.space.claim(50, 1, double);
+        state.space.claim(60, 1, single);
+        for (block, points) in [(50, [60]), (60, [100])] {
+            let content = pointers(&points).as_slice().into();
+            state.versions.insert(block, content);
+        }
+        let mut running = Running {
+            state,
+            journal: None,
+            checkpoints: HashMap::new(),
+            pending: Pending::default(),
+            open: Open::default(),
+            naming: Naming::default(),
+            own: HashMap::new(),
+            written_home: BTreeMap::new(),
+        };
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ext/ext4-nojournal.fscost");
+        let recording = Recording::open(&path).unwrap();
+        let mut disks = Disks::new(&recording).unwrap();
+        let mut rows = Rows::default();
+        // Inode 13 has them the other way round, and is written after them.
+        let writes = [
+            (60, pointers(&[50])),
+            (50, pointers(&[200])),
+            (TABLE + 1, table(60)),
+        ];
+        for (event, (block, content)) in writes.iter().enumerate() {
+            let write = Write {
+                event: event as u64 + 1,
+                time_ns: 0,
+                disk: 0,
+                offset: block << 10,
+                content,
+                length: 1024,
+                formatting: false,
+            };
+            running.home(&write, 1024, &mut disks, &mut rows).unwrap();
+        }
+        let found = rows.get_mut(0).map(|row| (row.structure, row.inode));
+        assert_eq!(found, Some((Structure::ExtentMap, 13)));
     }
 }
