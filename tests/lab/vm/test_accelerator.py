@@ -1,11 +1,12 @@
 """Whether KVM works is asked once, of a guest; the answer is all that stays."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fscost.errors import HostError
-from fscost.lab.vm import accelerator, image
+from fscost.lab.vm import accelerator, image, qemu
 from fscost.lab.vm.kernels import GuestKernel
 
 KERNEL, AGENT = GuestKernel("6.12.9-test", Path("/vmlinux"), Path("/modules")), Path("/agent")
@@ -55,6 +56,12 @@ def test_a_guest_is_asked_once(folder: Path, monkeypatch: pytest.MonkeyPatch, tr
     assert sorted(path.name for path in folder.rglob("*") if path.is_file()) == [".lock", "because"]
     accelerator.why_no_kvm(GuestKernel("6.1", Path("/vmlinux"), Path("/modules")), AGENT)
     assert Guest.asked == 2, "of another kernel"
+    monkeypatch.setattr(qemu, "version", lambda: "another")
+    accelerator.why_no_kvm(KERNEL, AGENT)
+    assert Guest.asked == 3, "of another QEMU"
+    monkeypatch.setattr(accelerator.os, "uname", lambda: SimpleNamespace(release="another"))
+    accelerator.why_no_kvm(KERNEL, AGENT)
+    assert Guest.asked == 4, "on another kernel of the host's"
 
 
 def test_what_a_killed_one_left_goes(folder: Path) -> None:

@@ -1,7 +1,9 @@
 """The cache holds what is complete, or nothing; and says why."""
 
 import os
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,19 @@ def test_another_failure_is_told_as_it_is(tmp_path: Path) -> None:
 
     with pytest.raises(HostError, match="the guest did not start"):
         cache.complete(tmp_path / "one", make)
+
+
+def test_what_several_want_at_once_is_made_once(tmp_path: Path) -> None:
+    made = []
+
+    def make(folder: Path) -> None:
+        made.append(folder)
+        time.sleep(0.2)
+
+    wanted = tmp_path / "kernels" / "one"
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(lambda _: cache.complete(wanted, make), range(3))) == [wanted] * 3
+    assert len(made) == 1
 
 
 def test_a_snapshot_is_of_all_that_goes_into_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

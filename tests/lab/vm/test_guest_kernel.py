@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from fscost.errors import InputError
-from fscost.lab.vm import image, vmlinux
+from fscost.lab.vm import image, modules, vmlinux
 from fscost.lab.vm.initramfs import Initramfs
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.modules import Modules
@@ -55,6 +55,13 @@ def test_a_vmlinux_stays_as_it_is() -> None:
 def test_what_is_no_kernel_is_said_to_be_none(image: bytes, words: str) -> None:
     with pytest.raises(InputError, match=words):
         vmlinux.unpack(image, "vmlinuz")
+
+
+def test_a_kernel_that_unpacks_to_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vmlinux, "MAX_BYTES", len(KERNEL) - 1)
+    for packed in (lzma.compress(KERNEL, check=lzma.CHECK_CRC32), zstd(KERNEL)):
+        with pytest.raises(InputError, match="larger than"):
+            vmlinux.unpack(bz_image(packed), "vmlinuz")
 
 
 def module(**information: str | list[str]) -> bytes:
@@ -111,6 +118,14 @@ def test_a_damaged_module_is_named(folder: Path, content: bytes) -> None:
     (folder / "kernel" / "fs" / "mbcache.ko").write_bytes(content)
     with pytest.raises(InputError, match=r"mbcache\.ko"):
         Modules(folder).load_order(["mbcache"])
+
+
+@pytest.mark.parametrize("name", ["ext4", "jbd2"])
+def test_of_a_module_that_unpacks_to_too_much_there_is_a_part(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for where in (modules, vmlinux):
+        monkeypatch.setattr(where, "MAX_BYTES", 100)
+    with pytest.raises(InputError, match=rf"{name}\.ko.* is cut short"):
+        Modules(folder).load_order([name])
 
 
 def test_cpio_reads_the_initramfs(tmp_path: Path) -> None:

@@ -55,6 +55,14 @@ def test_a_kernel_is_fetched_once_and_whole(distribution: Path) -> None:
     assert kept(distribution) == ["6.12"]
 
 
+def test_a_package_of_merged_usr(distribution: Path) -> None:
+    tree = distribution / "tree"
+    (tree / "usr").mkdir()
+    (tree / "lib").rename(tree / "usr" / "lib")
+    subprocess.run(["dpkg-deb", "--build", "--root-owner-group", tree, distribution / "kernel.deb"], check=True, capture_output=True)
+    assert (kernels.fetch("6.12").modules / "modules.builtin").is_file()
+
+
 def test_without_a_network_nothing_is_left(distribution: Path) -> None:
     (distribution / "offline").touch()
     with pytest.raises(HostError, match="no network"):
@@ -76,6 +84,8 @@ def test_files_of_ones_own(distribution: Path) -> None:
     assert kernel.vmlinux.read_bytes() == KERNEL
     assert kernel.version == "6.12.9-test"
     assert kernels.of_files(tree / "boot" / "vmlinuz-6.12.9-test", kernel.modules) == kernel
+    (tree / "boot" / "vmlinuz-6.12.9-test").write_bytes(KERNEL + b"built again")
+    assert kernels.of_files(tree / "boot" / "vmlinuz-6.12.9-test", tree).vmlinux.read_bytes() == KERNEL + b"built again"
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,36 @@ def test_more_disks_than_a_guest_has_room_for(emulated: VmLab) -> None:
     assert f"a guest has room for {disks.MAX_DISKS}" in str(emulated.why_not(cell))
 
 
+def test_what_a_kernel_lacks_is_why_not(emulated: VmLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "modules.builtin").write_text("kernel/fs/ext4/ext4.ko\nkernel/drivers/md/raid1.ko\n")
+    monkeypatch.setitem(emulated._kernels, kernels.DEFAULT, GuestKernel("9.9", tmp_path / "vmlinux", tmp_path))
+    workload = Workload("mine", (Step("work", "true"),), disk_bytes=1 << 30)
+
+    def because(spelled: str) -> str | None:
+        return emulated.why_not(Cell(profile.resolve(spelled), workload, repetition=0, seed=1, order=0))
+
+    assert because("ext4") is None
+    assert because("ext3") is None
+    assert because("xfs") == "Linux 9.9 has no xfs; name another guest kernel with --kernel"
+    assert because("ext4 on md -l 5 -n 3") == "Linux 9.9 has no md level 5; name another guest kernel with --kernel"
+
+
+def test_who_is_interrupted_begins_no_other_cell(emulated: VmLab) -> None:
+    emulated.interrupt()
+    with pytest.raises(ProtocolError, match="interrupted"), emulated._interruptible(None):  # type: ignore[arg-type]
+        pass
+
+
+def test_the_manifest_says_what_guests_are(emulated: VmLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qemu, "version", lambda: "7.2")
+    monkeypatch.setitem(emulated._kernels, kernels.DEFAULT, KERNEL)
+    monkeypatch.setitem(emulated._kernels, "6.1", replace(KERNEL, version="6.1.9-test"))
+    found = profile.resolve("ext4")
+    told = emulated.environment([found, replace(found, kernel="6.1")])["guest"]
+    versions = {kernels.DEFAULT: "6.12.9-test", "6.1": "6.1.9-test"}
+    assert told == {"kernels": versions, "accelerator": "tcg", "qemu": "7.2", "memory_bytes": 1 << 30}
+
+
 class Said:
     """A port that has heard these events."""
 
@@ -123,6 +153,15 @@ def test_a_console_is_kept_to_its_end_and_printable() -> None:
     assert len(tail._kept) == 100
 
 
+def test_what_qemu_complains_of_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "qemu"
+    program.write_text("#!/bin/sh\necho no such option >&2; exit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(qemu, "tool", lambda _: program)
+    with pytest.raises(HostError, match="QEMU did not start: no such option"):
+        qemu.Qemu([], program)
+
+
 def test_commas_in_paths() -> None:
     assert "path=/a,,b" in qemu.Share("input", Path("/a,b")).arguments[1]
     machine = qemu.Machine(qemu.EMULATION, Path("/k"), Path("/i"))
@@ -155,6 +194,13 @@ def test_what_qemu_may_answer(monitor: tuple[Monitor, socket.socket], says: byte
     with pytest.raises(HostError, match=words):
         made.wait_migrated(5)
     assert time.monotonic() - begin < 4
+
+
+def test_a_snapshot_that_takes_too_long(monitor: tuple[Monitor, socket.socket]) -> None:
+    made, theirs = monitor
+    theirs.sendall(b'{"return": {"status": "active"}}\n' * 20)
+    with pytest.raises(HostError, match="snapshot is active"):
+        made.wait_migrated(0.05)
 
 
 @pytest.mark.parametrize(("script", "words"), [("", "it ended"), ("import os, sys; os.write(int(sys.argv[4]), b'nonsense')", "nonsense")])

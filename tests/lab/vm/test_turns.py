@@ -71,6 +71,12 @@ def test_a_host_that_does_not_let_us_is_told(child: subprocess.Popen[bytes]) -> 
 def test_guests_share_processors_only_where_there_are_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
     processors = Processors()
+    begun = []
+    for process in (10, 11):
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
+        with Processors().one() as first:
+            begun.append(first)
+    assert sorted(begun) == [3, 5], "of two programs each begins with another"
     with processors.one() as first, processors.one() as second:
         assert {first, second} == {3, 5}
         with processors.one() as third:
