@@ -25,7 +25,8 @@ def make() -> None:
     Path("secret-file-zipped").write_bytes(b"secret-zipped " * 20000)
     for number in range(400):
         Path(f"secret-folder-1/secret-entry-{number:04}-{'x' * (number % 40)}").touch()
-    # A short value lies in the inode, the others of ext fill one block of 1 KiB, not more.
+    # A short value lies in the inode, the others of ext fill one block of 1 KiB, not more. Where a longer one comes soon, no journal has it in the inode.
+    os.setxattr("secret-folder-1/secret-file-inline", "user.kept-name-0", b"secret-xattr")
     for number, value in enumerate((b"secret-xattr", b"secret-xattr" * 50)):
         os.setxattr("secret-file-tail", f"user.kept-name-{number}", value)
     Path("secret-lasting-link").symlink_to("secret-target-short")
