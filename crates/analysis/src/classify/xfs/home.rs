@@ -283,3 +283,45 @@ fn rest<'b>(write: &Write<'b>, done: u64) -> &'b [u8] {
 fn is_zero(content: &[u8]) -> bool {
     content.iter().all(|&byte| byte == 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::superblock::Geometry;
+    use super::*;
+
+    #[test]
+    fn what_is_written_home_with_the_content_of_before_is_unchanged() {
+        let mut group = vec![0; 512];
+        group[..4].copy_from_slice(b"XAGF");
+        // One inode: mode, version, format, links, its own number.
+        let mut inodes = vec![0; 4096];
+        inodes[..6].copy_from_slice(&[b'I', b'N', 0o100, 0, 3, 2]);
+        inodes[19] = 1;
+        inodes[152..160].copy_from_slice(&512_u64.to_be_bytes());
+        // The last bytes of the sequence number and of the checksum, and one that says something: free blocks, the access time.
+        let cases = [
+            (512, group, [215, 219], 55, ["allocation", "allocation"]),
+            (64 * 4096, inodes, [119, 103], 39, ["new_inode", "atime"]),
+        ];
+        for (offset, mut content, volatile, telling, [first, last]) in cases {
+            let mut metadata = Metadata::new(Geometry::example());
+            let mut rows = Rows::default();
+            for changed in [&[][..], &[], &volatile, &[telling]] {
+                changed.iter().for_each(|&at| content[at] += 1);
+                let write = Write {
+                    event: 1,
+                    time_ns: 0,
+                    disk: 0,
+                    offset,
+                    content: &content,
+                    length: content.len() as u64,
+                    formatting: false,
+                };
+                explain(&write, &mut metadata, &mut rows);
+            }
+            let causes = rows.to_vec().into_iter().map(|r| r.causes.to_string());
+            let causes: Vec<_> = causes.collect();
+            assert_eq!(causes, [first, "unchanged", "unchanged", last]);
+        }
+    }
+}

@@ -97,6 +97,17 @@ impl Geometry {
         Some(geometry)
     }
 
+    /// Blocks of 4 KiB, 1000 to a group, inodes of 512 bytes.
+    #[cfg(test)]
+    pub fn example() -> Geometry {
+        let mut sector = vec![0; 512];
+        sector[..4].copy_from_slice(b"XFSB");
+        sector[84..88].copy_from_slice(&1000_u32.to_be_bytes());
+        sector[100..102].copy_from_slice(&5_u16.to_be_bytes());
+        sector[120..125].copy_from_slice(&[12, 9, 9, 3, 10]);
+        Geometry::parse(&sector).unwrap()
+    }
+
     /// The block's number from the disk's begin, of a block number with its group in the upper bits.
     pub fn block(&self, fs_block: u64) -> Option<u64> {
         let group = fs_block >> self.ag_block_log;

@@ -300,12 +300,7 @@ mod tests {
 
     /// What an item of one region says: where `words` are, 64 bits each, behind its type.
     fn explained(kind: u16, words: &[(usize, u64)]) -> Explanation {
-        let mut sector = vec![0; 512];
-        sector[..4].copy_from_slice(b"XFSB");
-        sector[84..88].copy_from_slice(&1000_u32.to_be_bytes());
-        sector[100..102].copy_from_slice(&5_u16.to_be_bytes());
-        sector[120..125].copy_from_slice(&[12, 9, 9, 3, 10]);
-        let mut metadata = Metadata::new(Geometry::parse(&sector).unwrap());
+        let mut metadata = Metadata::new(Geometry::example());
         let mut format = vec![0; 64];
         format[..2].copy_from_slice(&kind.to_le_bytes());
         format[2] = 1;

@@ -99,12 +99,7 @@ mod tests {
             ),
             record(2, &[(continued, &mapped[4..]), (0, freed), (COMMIT, &[])]),
         ];
-        let mut sector = vec![0; SECTOR];
-        sector[..4].copy_from_slice(b"XFSB");
-        sector[84..88].copy_from_slice(&1000_u32.to_be_bytes());
-        sector[100..102].copy_from_slice(&5_u16.to_be_bytes());
-        sector[120..125].copy_from_slice(&[12, 9, 9, 3, 10]);
-        let mut metadata = Metadata::new(Geometry::parse(&sector).unwrap());
+        let mut metadata = Metadata::new(Geometry::example());
         let area = Area {
             disk: 0,
             offset: 0,
