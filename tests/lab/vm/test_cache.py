@@ -4,9 +4,11 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from tests.lab.vm.test_guest_kernel import module
 
 from fscost.errors import HostError
 from fscost.lab.vm import cache, qemu, snapshot
@@ -75,21 +77,26 @@ def test_what_several_want_at_once_is_made_once(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_is_of_all_that_goes_into_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def key(place: str, kernel: bytes = b"kernel", agent: bytes = b"agent", accelerator: Accelerator = EMULATION, *modules: str) -> str:
+    def taken(place: str, accelerator: Accelerator = EMULATION, kernel: str = "kernel", agent: str = "agent", **modules: str) -> Path:
         folder = tmp_path / place
         folder.mkdir(exist_ok=True)
-        (folder / "vmlinux").write_bytes(kernel)
-        (folder / "agent").write_bytes(agent)
-        return snapshot._key(GuestKernel("6.12", folder / "vmlinux", folder), folder / "agent", accelerator, modules)
+        (folder / "vmlinux").write_text(kernel)
+        (folder / "agent").write_text(agent)
+        for name, says in ({"ext4": "6.12"} | modules).items():
+            (folder / f"{name}.ko").write_bytes(module(version=says))
+        found = GuestKernel("6.12", folder / "vmlinux", folder)
+        return snapshot.take(found, folder / "agent", accelerator, lambda _: None, lambda _: nullcontext()).folder
 
-    known = key("a")
-    assert key("b") == known, "wherever it lies"
-    others = [key("a", b"another"), key("a", agent=b"another"), key("a", accelerator=KVM), key("a", b"kernel", b"agent", EMULATION, "ext4")]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(snapshot.Snapshot, "save", lambda *_: "6.12")
+    known = taken("a")
+    assert taken("b") == known, "wherever it lies"
+    others = [taken("a", KVM), taken("a", kernel="another"), taken("a", agent="another"), taken("a", ext4="built again"), taken("a", xfs="6.12")]
     monkeypatch.setattr(qemu, "version", lambda: "1.0")
-    others.append(key("a"))
+    others.append(taken("b"))
     monkeypatch.setattr(qemu, "MEMORY_BYTES", 1 << 20)
-    others.append(key("a"))
-    assert len({known, *others}) == 7
+    others.append(taken("b"))
+    assert len({known, *others}) == 8
 
 
 def test_those_used_last_stay(tmp_path: Path) -> None:

@@ -16,11 +16,12 @@ from fscost import host, profile
 from fscost.errors import HostError
 from fscost.lab.cell.binaries import Binaries
 from fscost.lab.cell.events import Alive, Bye, Output, ProtocolError
-from fscost.lab.vm import accelerator, disks, kernels, lab, qemu
+from fscost.lab.vm import accelerator, disks, kernels, lab, qemu, snapshot
 from fscost.lab.vm.checks import checks
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.lab import VmLab
 from fscost.lab.vm.qmp import Monitor
+from fscost.lab.vm.snapshot import Snapshot
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 
@@ -100,6 +101,18 @@ def test_what_a_kernel_lacks_is_why_not(emulated: VmLab, tmp_path: Path, monkeyp
     assert because("ext3") is None
     assert because("xfs") == "Linux 9.9 has no xfs; name another guest kernel with --kernel"
     assert because("ext4 on md -l 5 -n 3") == "Linux 9.9 has no md level 5; name another guest kernel with --kernel"
+
+
+def test_one_image_with_other_modules_is_another_kernel(emulated: VmLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[Path] = []
+    monkeypatch.setattr(snapshot, "take", lambda kernel, *_: taken.append(kernel.modules) or Snapshot(kernel.modules, qemu.EMULATION))
+    cells = []
+    for name in ("/a/vmlinuz", "/b/vmlinuz"):
+        monkeypatch.setitem(emulated._kernels, name, replace(KERNEL, modules=Path(name).parent))
+        found = replace(profile.resolve("ext4"), kernel=name)
+        cells.append(Cell(found, Workload("mine", (Step("work", "true"),), disk_bytes=1), repetition=0, seed=1, order=0))
+    assert [emulated._snapshot(cell).folder for cell in (*cells, *cells)] == [Path("/a"), Path("/b")] * 2
+    assert taken == [Path("/a"), Path("/b")]
 
 
 def test_who_is_interrupted_begins_no_other_cell(emulated: VmLab) -> None:

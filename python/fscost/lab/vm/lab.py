@@ -67,7 +67,7 @@ class VmLab:
         self._plan_format = plan_format
         self._kernels: dict[str, GuestKernel] = {}
         self._accelerator: Accelerator | None = None
-        self._snapshots: dict[Path, Snapshot] = {}
+        self._snapshots: dict[GuestKernel, Snapshot] = {}
         self._renewed: set[Path] = set()
         self._processors = turns.Processors()
         self._making = threading.Lock()
@@ -242,10 +242,10 @@ class VmLab:
         """Made once for each kernel, whoever of several cells comes first."""
         with self._making:
             kernel = self._guest_kernel(cell.profile)
-            found = self._snapshots.get(kernel.vmlinux)
+            found = self._snapshots.get(kernel)
             if found is None:
                 found = snapshot.take(kernel, self._binaries.agent, self._accelerated(), self._say, self._interruptible)
-                self._snapshots[kernel.vmlinux] = found
+                self._snapshots[kernel] = found
         return found
 
     def _guest_kernel(self, profile: Profile) -> GuestKernel:

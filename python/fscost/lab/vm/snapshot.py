@@ -106,8 +106,8 @@ class Snapshot:
 
 def take(kernel: GuestKernel, agent: Path, accelerator: Accelerator, say: Callable[[str], None], during: During) -> Snapshot:
     """The snapshot of this kernel, agent, QEMU and machine: from the cache, or made now."""
-    modules = image.wanted(kernel)
-    folder = cache.root() / "snapshots" / _key(kernel, agent, accelerator, modules)
+    initramfs = image.build(kernel, agent, image.wanted(kernel))
+    folder = cache.root() / "snapshots" / _key(kernel, initramfs, accelerator)
 
     def make(made: Path) -> None:
         say(f"booting a guest of Linux {kernel.version} ({accelerator.name}), once; cells are restored from it")
@@ -116,22 +116,22 @@ def take(kernel: GuestKernel, agent: Path, accelerator: Accelerator, say: Callab
             os.link(kernel.vmlinux, made / "vmlinux")
         except OSError:
             shutil.copyfile(kernel.vmlinux, made / "vmlinux")
-        (made / "initramfs").write_bytes(image.build(kernel, agent, modules))
+        (made / "initramfs").write_bytes(initramfs)
         (made / "VERSION").write_text(Snapshot(made, accelerator).save(agent, during))
         _forget_others(folder.parent)
 
     return Snapshot(cache.complete(folder, make), accelerator)
 
 
-def _key(kernel: GuestKernel, agent: Path, accelerator: Accelerator, modules: tuple[str, ...]) -> str:
-    """Of everything that goes into it. Paths are not part of it, so those of the machine are left at a place that is the same for all."""
+def _key(kernel: GuestKernel, initramfs: bytes, accelerator: Accelerator) -> str:
+    """Of everything that goes into it; agent and modules are in the initramfs. Paths are not part of it, so those of the machine are left at a place that is
+    the same for all."""
     nowhere = Path("/")
     parts = {
         "qemu": qemu.version(),
         "machine": Machine(accelerator, nowhere, nowhere).arguments(nowhere, is_private=False),
         "kernel": hashlib.sha256(kernel.vmlinux.read_bytes()).hexdigest(),
-        "agent": hashlib.sha256(agent.read_bytes()).hexdigest(),
-        "modules": modules,
+        "initramfs": hashlib.sha256(initramfs).hexdigest(),
     }
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
