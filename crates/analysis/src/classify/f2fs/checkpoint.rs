@@ -96,6 +96,8 @@ mod tests {
         (block[0], block[136], block[36], block[84]) = (7, 3, 5, 6);
         assert!(!checkpoints.block(1024, &block) && !checkpoints.is_now(7));
         assert!(!checkpoints.block(1025, &[1; 4096]) && !checkpoints.is_node(5));
+        // The last block of the other pack, left by another checkpoint.
+        assert!(!checkpoints.block(514, &block) && !checkpoints.is_now(7));
         assert!(checkpoints.block(1026, &block));
         assert!(checkpoints.is_now(7 | 1 << 40) && !checkpoints.is_now(8));
         assert!(checkpoints.is_node(5) && checkpoints.is_data(6) && !checkpoints.is_data(5));

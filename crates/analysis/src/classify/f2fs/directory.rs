@@ -37,3 +37,25 @@ pub fn entries(block: &[u8], slots: usize) -> Vec<Entry<'_>> {
     }
     entries
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_takes_several_slots() {
+        let (slots, name) = (4, b"of-twelve...");
+        let mut block = vec![0; 1 + slots * (ENTRY + SLOT)];
+        block[0] = 0b0111;
+        for (slot, inode, length) in [(0, 8, name.len()), (1, 77, 3), (2, 9, 1)] {
+            let at = 1 + slot * ENTRY;
+            (block[at + 4], block[at + 8]) = (inode, length as u8);
+        }
+        let names_at = 1 + slots * ENTRY;
+        block[names_at..][..name.len()].copy_from_slice(name);
+        block[names_at + 2 * SLOT] = b'x';
+        // The entry in its second slot is what was there before.
+        let expected: [Entry<'_>; 2] = [(name, 8), (b"x", 9)];
+        assert_eq!(entries(&block, slots), expected);
+    }
+}

@@ -188,6 +188,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn newer_attributes_and_inline_names_are_no_addresses() {
+        let mut block = [0; BLOCK as usize];
+        (block[FOOTER], block[FOOTER + 4]) = (8, 8);
+        block[ADDRESSES..ADDRESSES + 4].copy_from_slice(&36u32.to_le_bytes());
+        block[ADDRESSES + 36] = 77;
+        let first = |block: &[u8]| Node::parse(block).unwrap().addresses(false).next();
+        assert_eq!(first(&block), Some(36));
+        block[3] = 0x20;
+        assert_eq!(first(&block), Some(77));
+        let has_names = |block: &[u8]| {
+            let node = Node::parse(block).unwrap();
+            node.inline_directory(false).map(<[u8]>::len)
+        };
+        assert_eq!(has_names(&block), None);
+        block[3] = 0x24;
+        assert_eq!(first(&block), None);
+        // As many words as attributes outside of a node need are kept free (`F2FS_INLINE_XATTR_ADDRS`), and one in front.
+        assert_eq!(has_names(&block), Some(4 * (923 - 9 - 50 - 1)));
+    }
+
+    #[test]
     fn only_nodes_of_addresses_have_addresses_of_data() {
         for (place, has) in [
             (1, true),

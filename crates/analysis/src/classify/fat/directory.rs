@@ -215,6 +215,40 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_short_name_and_its_cluster() {
+        let mut entry = [0; ENTRY];
+        entry[..11].copy_from_slice(b"NAME    TXT");
+        (entry[20], entry[26]) = (1, 9);
+        for (case, name) in [(0, "NAME.TXT"), (8, "name.TXT"), (16, "NAME.txt")] {
+            entry[12] = case;
+            let [named] = &named(&entry, 0, Kind::Fat32)[..] else {
+                panic!("{name}")
+            };
+            assert_eq!(named.cluster, 1 << 16 | 9);
+            assert_eq!(named.name.as_deref(), Some(name));
+        }
+    }
+
+    #[test]
+    fn what_changed_in_an_entry_is_the_cause() {
+        let mut before = [0; ENTRY];
+        before[..11].copy_from_slice(b"NAME    TXT");
+        let why = |at: usize| {
+            let mut after = before;
+            after[at] = b'A';
+            causes(&before, &after, Kind::Fat32).only()
+        };
+        for (at, cause) in [
+            (0, Cause::Names),
+            (22, Cause::Times),
+            (18, Cause::Atime),
+            (28, Cause::SizeOrMap),
+        ] {
+            assert_eq!(why(at), Some(cause), "{at}");
+        }
+    }
+
+    #[test]
     fn a_long_name_of_which_the_begin_is_not_in_sight_is_none() {
         let mut long = [0xff; ENTRY];
         (long[0], long[1], long[2], long[3], long[4], long[11]) = (0x41, b'x', 0, 0, 0, 0x0f);

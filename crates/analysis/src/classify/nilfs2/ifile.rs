@@ -63,3 +63,29 @@ pub fn kind(slot: &[u8]) -> Structure {
         _ => Structure::FileData,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_group_of_inodes_is_behind_its_bitmap() {
+        // 32 inodes a block, 32,768 a group: 1,024 blocks of them.
+        let layout = Layout::new(4096, 128);
+        let expected = [
+            (0, None),
+            (1, None),
+            (2, Some(0)),
+            (3, Some(32)),
+            (1025, Some(32_736)),
+            (1026, None),
+            (1027, Some(32_768)),
+            // Descriptors of another 1,024 groups.
+            (1 + 1024 * 1025, None),
+            (1 + 1024 * 1025 + 2, Some(1024 * 32_768)),
+        ];
+        for (block, inode) in expected {
+            assert_eq!(layout.first_inode(block), inode, "{block}");
+        }
+    }
+}

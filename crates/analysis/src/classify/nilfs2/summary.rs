@@ -109,3 +109,32 @@ impl Cursor<'_> {
         (self.at <= self.content.len()).then_some(at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_a_partial_segment() {
+        let mut content = [0; 1024];
+        content[8..12].copy_from_slice(&MAGIC.to_le_bytes());
+        // ss_bytes, ss_flags, ss_seq, ss_nblocks, ss_nfinfo, ss_sumbytes, ss_cno
+        (content[12], content[14], content[16], content[40]) = (64, 4, 11, 9);
+        (content[44], content[48], content[56]) = (2, 168, 12);
+        // A plain file of one block and one node; the ifile, of one block that is its fifth.
+        (content[64], content[80], content[84]) = (13, 2, 1);
+        let ifile = 64 + FILE_BYTES + 16 + 8;
+        (content[ifile], content[ifile + 16], content[ifile + 20]) =
+            (super::super::IFILE as u8, 1, 1);
+        content[ifile + FILE_BYTES + 8] = 5;
+        let summary = Summary::parse(&content, 1024).unwrap();
+        assert_eq!((summary.sequence, summary.checkpoint), (11, 12));
+        assert_eq!((summary.total, summary.blocks), (9, 1));
+        assert!(summary.has_super_root);
+        let files: Vec<_> = (summary.files.iter())
+            .map(|file| (file.inode, file.blocks, file.data_blocks, &file.offsets[..]))
+            .collect();
+        let expected: [(u64, u64, u64, &[u64]); 2] = [(13, 2, 1, &[]), (6, 1, 1, &[5])];
+        assert_eq!(files, expected);
+    }
+}

@@ -186,3 +186,64 @@ fn signed(bytes: &[u8]) -> i64 {
     all[..bytes.len()].copy_from_slice(bytes);
     i64::from_le_bytes(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record with one attribute, of this kind, and what is behind its kind and length.
+    fn record(kind: u32, attribute: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; 1024];
+        bytes[..4].copy_from_slice(b"FILE");
+        (bytes[4], bytes[20]) = (0x30, 0x38);
+        let length = 8 + attribute.len();
+        bytes[0x38..0x3c].copy_from_slice(&kind.to_le_bytes());
+        bytes[0x3c] = length as u8;
+        bytes[0x40..][..attribute.len()].copy_from_slice(attribute);
+        bytes[0x38 + length..][..4].copy_from_slice(&END.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn the_ends_of_sectors_are_put_back() {
+        let mut bytes = record(DATA, &[0; 16]);
+        (bytes[0x30], bytes[510], bytes[511], bytes[1023]) = (7, 7, 0, 0);
+        bytes[0x32..0x36].copy_from_slice(b"abcd");
+        let record = Record::parse(&bytes).unwrap();
+        assert_eq!(record.bytes[510..512], *b"ab");
+        assert_eq!(record.bytes[1022..], *b"cd");
+    }
+
+    #[test]
+    fn a_record_may_go_on_with_another() {
+        let mut bytes = record(DATA, &[0; 16]);
+        assert_eq!(Record::parse(&bytes).unwrap().base(40), 40);
+        // The number, and in the upper 16 bits how often it was used.
+        (bytes[32], bytes[38]) = (30, 5);
+        assert_eq!(Record::parse(&bytes).unwrap().base(40), 30);
+    }
+
+    #[test]
+    fn a_name_for_dos_is_none() {
+        let name = |space| {
+            let mut value = vec![0; 16 + 66 + 2];
+            (value[8], value[12]) = (68, 24);
+            (value[16], value[16 + 64], value[16 + 65], value[16 + 66]) = (5, 1, space, b'x');
+            let record = Record::parse(&record(NAME, &value)).unwrap();
+            record.attributes().next().and_then(|found| found.name())
+        };
+        assert_eq!(name(1), Some((5, "x".to_owned())));
+        assert_eq!(name(DOS), None);
+    }
+
+    #[test]
+    fn runs_go_back_and_leave_holes_out() {
+        let mut attribute = vec![0; 56];
+        (attribute[0], attribute[24]) = (1, 0x40);
+        // 16 clusters from 0x1234, 3 of a hole, 2 from 0x1234 - 4.
+        attribute.extend([0x21, 0x10, 0x34, 0x12, 0x01, 0x03, 0x11, 0x02, 0xfc, 0]);
+        let record = Record::parse(&record(DATA, &attribute)).unwrap();
+        let runs = record.attributes().next().unwrap().runs();
+        assert_eq!(runs, [(0x1234, 16), (0x1230, 2)]);
+    }
+}

@@ -181,3 +181,58 @@ impl Kinds {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A leaf with one item: its key's last eight bytes, how many names it has, the version of its key, its body.
+    fn leaf(key: u64, entries: u8, version: u8, body: &[u8]) -> Vec<u8> {
+        let mut block = vec![0; 4096];
+        let at = block.len() - body.len();
+        block[at..].copy_from_slice(body);
+        (block[0], block[2]) = (1, 1);
+        let free = (at - HEAD - ITEM) as u16;
+        block[4..6].copy_from_slice(&free.to_le_bytes());
+        let head = &mut block[HEAD..HEAD + ITEM];
+        head[4] = 7;
+        head[8..16].copy_from_slice(&key.to_le_bytes());
+        (head[16], head[18], head[22]) = (entries, body.len() as u8, version);
+        head[20..22].copy_from_slice(&(at as u16).to_le_bytes());
+        assert!(is_node(&block));
+        block
+    }
+
+    #[test]
+    fn both_kinds_of_keys() {
+        for (kind, old, new) in [
+            (Kind::Stat, 0, 0),
+            (Kind::Indirect, 0xffff_fffe, 1),
+            (Kind::Direct, 0xffff_ffff, 2),
+            (Kind::Directory, 500, 3),
+        ] {
+            for block in [
+                leaf(old << 32 | 1, 0, 0, &[9, 0, 0, 0]),
+                leaf(new << 60 | 1, 0, 1, &[9, 0, 0, 0]),
+            ] {
+                let [item] = &items(&block).collect::<Vec<_>>()[..] else {
+                    panic!("{kind:?}")
+                };
+                assert_eq!((item.kind, item.inode()), (kind, 7));
+                assert_eq!(item.blocks().is_empty(), kind != Kind::Indirect);
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_gone_is_none() {
+        let mut body = vec![0; 2 * 16];
+        (body[8], body[12], body[14]) = (20, 33, 4);
+        (body[16 + 8], body[16 + 12]) = (21, 32);
+        body.extend(b"yx");
+        let block = leaf(3 << 60 | 1, 2, 1, &body);
+        let names: Vec<_> = items(&block).flat_map(|item| item.names()).collect();
+        let expected: [Entry<'_>; 1] = [(b"x", 20)];
+        assert_eq!(names, expected);
+    }
+}
