@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import threading
 import time
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from fscost.lab.base import CellResult
+from fscost.lab.cell import plan
 from fscost.lab.vm import port
 from fscost.workload.model import Step
 
@@ -82,6 +84,43 @@ def test_a_workload_that_eats_all_memory_is_killed_alone(guests: Any) -> None:
 def test_a_workload_that_does_not_end(guests: Any) -> None:
     because = failed(guests.run(guests.cell("ext4", Step("work", "sleep 600", timeout_s=1))), "timeout")
     assert "within 1 s" in because
+
+
+def test_a_guest_that_goes_on_for_ever(guests: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "deadline_s", lambda _: 0.1)
+    because = failed(guests.run(guests.cell("ext4", Step("work", "sleep 600", timeout_s=20))), "guest")
+    assert "did not end in the time that its steps may take" in because
+
+
+def test_a_guest_that_wants_out(guests: Any, tmp_path: Path) -> None:
+    """It is root, and finds the host's files read-only and no network; QEMU is in its sandbox."""
+    kept = tmp_path / "input"
+    kept.mkdir()
+    (kept / "file").write_text("ours")
+    wants = "mount -o remount,rw {input}; echo theirs > {input}/file; echo theirs > {input}/new; cat /sys/bus/pci/devices/*/class; sleep 1"
+    modes: list[str] = []
+
+    def look() -> None:
+        [pid] = [pid for pid, program in children().items() if program == "qemu-system-x86_64"]
+        modes.extend(line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("Seccomp:"))
+
+    with once_working(guests, look):
+        result = guests.done(guests.cell("ext4", wants, input=kept))
+    assert {path.name: path.read_text() for path in kept.iterdir()} == {"file": "ours"}
+    assert result.output.read_text().count("Read-only file system") == 2
+    assert re.findall(r"^0x01(?=....$)", result.output.read_text(), re.MULTILINE), "its disk"
+    assert not re.findall(r"^0x02(?=....$)", result.output.read_text(), re.MULTILINE), "a network device"
+    assert modes == ["2"], "filtered (proc(5))"
+
+
+def test_what_is_told_of_a_guest_is_what_it_is(guests: Any) -> None:
+    result = guests.done(guests.cell("ext4", "uname -r"))
+    told = result.facts["guest"]
+    assert told["kernel"] in result.output.read_text().splitlines()
+    assert (told["accelerator"], told["is_emulated"]) in (("tcg", True), ("kvm", False))
+    [unit] = {sample.unit for sample in result.samples if sample.metric == "wall_s"}
+    assert unit == ("virtual_s" if told["is_emulated"] else "s")
+    assert "cpu_disk_server_s" not in {sample.metric for sample in result.samples}, "it works outside of the guest"
 
 
 def test_a_guest_that_hangs(guests: Any, monkeypatch: pytest.MonkeyPatch) -> None:

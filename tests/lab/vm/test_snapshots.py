@@ -1,5 +1,6 @@
 """Snapshots of a cache of our own: a damaged one is made again, and said to be; nothing of one that failed stays."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -84,6 +85,20 @@ def test_a_damaged_snapshot_is_made_again(own: Path, tmp_path: Path, damage: str
     os.utime(folder, (0, 0))
     assert started(run(lab, tmp_path)) == "restored"
     assert folder.stat().st_mtime > time.time() - 600, "used last, evicted last"
+
+
+def test_a_cell_changes_nothing_of_it(own: Path, tmp_path: Path) -> None:
+    def digests() -> dict[str, str]:
+        found = {}
+        for file in own.glob("*/*"):
+            with file.open("rb") as content:
+                found[file.name] = hashlib.file_digest(content, "sha256").hexdigest()
+        return found
+
+    before = digests()
+    assert {"memory", "state", "vmlinux"} <= set(before)
+    assert started(run(VmLab(), tmp_path)) == "restored"
+    assert digests() == before
 
 
 def test_where_restoring_never_works_it_is_made_again_once(own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
