@@ -7,8 +7,8 @@ use std::process::Command;
 /// Blocks and extents by their place on the one device.
 #[derive(Debug, Default)]
 pub struct Dump {
-    /// Offset, owner's name, whether it is a leaf.
-    pub blocks: Vec<(u64, String, bool)>,
+    /// Offset, owner's name, and for a log's block the number of the tree that it is for.
+    pub blocks: Vec<(u64, String, Option<u64>)>,
     /// Offset, bytes, inode; each file's extents.
     pub extents: Vec<(u64, u64, u64)>,
 }
@@ -24,19 +24,20 @@ pub fn dump(image: &Path) -> Dump {
     let text = String::from_utf8_lossy(&output.stdout);
     let mut dump = Dump::default();
     let mut chunks: Vec<(u64, u64, Vec<u64>)> = Vec::new();
-    let mut blocks: HashMap<u64, (String, bool)> = HashMap::new();
+    let mut blocks: HashMap<u64, (String, Option<u64>)> = HashMap::new();
     let mut extents = Vec::new();
-    let mut inode = 0;
+    let (mut inode, mut logged) = (0, None);
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             // A block's header and its second line ("leaf N flags …") begin alike.
-            [kind @ ("leaf" | "node"), bytenr, .., "owner", owner] => {
-                blocks.insert(
-                    bytenr.parse().unwrap(),
-                    ((*owner).to_owned(), *kind == "leaf"),
-                );
+            ["leaf" | "node", bytenr, .., "owner", owner] => {
+                blocks.insert(bytenr.parse().unwrap(), ((*owner).to_owned(), logged));
             }
+            ["log", "tree", "key", "(TREE_LOG", "ROOT_ITEM", tree] => {
+                logged = tree.trim_end_matches(')').parse().ok();
+            }
+            [.., "tree", "key", _, "ROOT_ITEM", _] => logged = None,
             [
                 "item",
                 _,
@@ -78,11 +79,11 @@ pub fn dump(image: &Path) -> Dump {
             .map(move |stripe| stripe + logical - chunk.0)
             .collect::<Vec<_>>()
     };
-    for (bytenr, (owner, leaf)) in blocks {
+    for (bytenr, (owner, logged)) in blocks {
         dump.blocks.extend(
             places(bytenr)
                 .into_iter()
-                .map(|place| (place, owner.clone(), leaf)),
+                .map(|place| (place, owner.clone(), logged)),
         );
     }
     for (bytenr, bytes, inode) in extents {

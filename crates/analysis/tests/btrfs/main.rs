@@ -6,6 +6,9 @@ mod conserved;
 mod dump;
 #[path = "../common/marks.rs"]
 mod marks;
+#[allow(dead_code)]
+#[path = "../xfs/recorded.rs"]
+mod recorded;
 mod saving;
 mod states;
 
@@ -14,8 +17,9 @@ use dump::dump;
 use fscost_analysis::classify::{Cause, Causes, Explained, Row, Structure, explain};
 use fscost_recording::Recording;
 use marks::marks;
+use recorded::{Cell, rows_of};
 use states::{States, state_name};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The rows of each state.
 fn by_state<'a>(recording: &Recording, explained: &'a Explained) -> HashMap<String, Vec<&'a Row>> {
@@ -54,7 +58,7 @@ fn check_against_tools(mount_options: &str, mkfs_flags: &[&str]) {
         .collect();
     assert!(unknown.is_empty(), "{unknown:#?}");
     let by_state = by_state(&recording, &explained);
-    let (mut blocks, mut extents) = (0, 0);
+    let (mut blocks, mut extents, mut logs) = (0, 0, BTreeSet::new());
     let mut until = Vec::new();
     for image in &states.images {
         until.extend(
@@ -66,7 +70,7 @@ fn check_against_tools(mount_options: &str, mkfs_flags: &[&str]) {
         );
         let last = last_writers(until.iter().copied());
         let dump = dump(image);
-        for (offset, owner, _) in &dump.blocks {
+        for (offset, owner, logged) in &dump.blocks {
             let Some(row) = last.get(&(offset / 4096)) else {
                 panic!("{offset} of {image:?}, {owner}: never written")
             };
@@ -76,6 +80,10 @@ fn check_against_tools(mount_options: &str, mkfs_flags: &[&str]) {
                 "{} of {image:?}: {row:?}",
                 offset
             );
+            if let Some(tree) = logged {
+                assert_eq!(row.tree, *tree, "{offset} of {image:?}: {row:?}");
+                logs.insert(*tree);
+            }
             blocks += 1;
         }
         for &(offset, bytes, inode) in &dump.extents {
@@ -99,6 +107,7 @@ fn check_against_tools(mount_options: &str, mkfs_flags: &[&str]) {
         blocks > 200 && extents > 1000,
         "{blocks} blocks, {extents} blocks of data compared"
     );
+    assert_eq!(logs.len(), 2);
     for row in explained.rows.iter().filter(|r| r.inode >= 256) {
         let Some(path) = row.path else {
             panic!("no path: {row:?}")
@@ -171,6 +180,28 @@ fn data_is_of_the_file_that_its_content_names() {
     }
 }
 
+/// What fsync wrote is its files' also where no commit came after it.
+#[test]
+fn data_is_of_the_file_that_a_log_says() {
+    let Some(mut states) = States::make("space_cache=v2", &[]) else {
+        return;
+    };
+    let last = states
+        .images
+        .iter()
+        .position(|i| state_name(i) == "11-logs");
+    states.images.truncate(last.unwrap() + 1);
+    let recording = states.recording();
+    let explained = explain(&recording).unwrap();
+    let rows = by_state(&recording, &explained).remove("11-logs").unwrap();
+    let data = rows.iter().filter(|r| r.structure == Structure::FileData);
+    let owners = data.filter_map(|r| Some((explained.paths.text(r.path?), r.tree)));
+    let owners: BTreeSet<_> = owners.collect();
+    let expected = [("/e/second", 5), ("/e/synced", 5), ("/shot/d/synced", 256)];
+    // A state's writes begin and end with what lay there before.
+    assert!(owners.is_superset(&expected.into()), "{owners:?}");
+}
+
 /// Causes of leaves of subvolumes.
 fn causes(rows: &[&Row], structure: Structure) -> Causes {
     let leaves = rows
@@ -228,6 +259,26 @@ fn causes_are_what_was_done() {
         Some(("/e/inplace", 5))
     );
     assert_eq!(of("14-remove", Structure::FsTree), "names+inode_removed");
+}
+
+#[test]
+fn leaves_that_balance_only_moves_are_unchanged() {
+    let steps = [
+        (
+            "create",
+            "mkdir d; for n in $(seq 40); do head -c 9000 /dev/urandom >d/f$n; done",
+        ),
+        ("balance", "btrfs -q balance start -m . >/dev/null"),
+    ];
+    let Some(cell) = Cell::record("btrfs -o noatime", &steps) else {
+        return;
+    };
+    let recording = cell.recording();
+    let explained = explain(&recording).unwrap();
+    let rows = rows_of(&recording, &explained, "balance");
+    for structure in [Structure::CsumTree, Structure::UuidTree] {
+        assert_eq!(causes(&rows, structure).to_string(), "unchanged");
+    }
 }
 
 /// A recording whose metadata was damaged at random is still explained, byte for byte.

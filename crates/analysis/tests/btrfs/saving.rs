@@ -1,13 +1,9 @@
 //! What is said to be access times is what `noatime` saves, on cells recorded for real.
 
-#[allow(dead_code)]
-#[path = "../xfs/recorded.rs"]
-mod recorded;
-
 use crate::conserved::assert_conserved;
 use crate::marks::marks;
+use crate::recorded::Cell;
 use fscost_analysis::classify::{Cause, explain};
-use recorded::Cell;
 
 /// Bytes of the step `read`.
 #[derive(Debug, Default)]

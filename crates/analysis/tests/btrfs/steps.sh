@@ -28,6 +28,12 @@ head -c 9000 /dev/urandom >shot/d/f20; sync -f .; state 08-in-snapshot
 head -c 5000 /dev/urandom | dd of=d/logged conv=fsync status=none; state 09-log
 head -c 5000 /dev/urandom | dd of=d/logged conv=fsync,notrunc seek=10 status=none; state 10-log-again
 sync -f .; state 11-commit
+# Two logs of one superblock, of a snapshot and of what it was made of. Where a chunk was made meanwhile, an fsync commits instead.
+for try in 1 2 3 4; do
+  for file in shot/d/synced e/synced e/second; do head -c 50000 /dev/urandom | dd of=$file conv=fsync status=none; done
+  [[ $(btrfs inspect-internal dump-tree "$image" | grep -c "^log tree key") == 2 ]] && break
+done
+state 11-logs
 touch e/inplace; chattr +C e/inplace; head -c 100000 /dev/urandom >e/inplace; sync -f .; state 12-no-cow
 head -c 8192 /dev/urandom | dd of=e/inplace conv=notrunc bs=4096 seek=3 status=none; sync -f .; state 13-in-place
 rm d/f9; sync -f .; state 14-remove
