@@ -171,6 +171,15 @@ def test_a_zero_cannot_hide_behind_a_discard(stage: Any) -> None:
     assert (result.status, result.kind) == ("failed", "conservation")
 
 
+def test_zeros_may_be_written_as_holes(stage: Any) -> None:
+    stage.say(stage.good_events())
+    stage.record()
+    totals = stage.native.intervals[4]["disks"]["main"]
+    totals["write_bytes"], totals["punch_bytes"] = totals["write_bytes"] - 4096, totals["punch_bytes"] + 4096
+    result = stage.run()
+    assert (result.status, result.because) == ("done", "")
+
+
 def test_a_damaged_recording_fails_the_cell(stage: Any) -> None:
     stage.say(stage.good_events())
     stage.record()
