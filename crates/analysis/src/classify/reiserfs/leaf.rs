@@ -4,8 +4,8 @@ use crate::bytes::{byte, le16, le32, part};
 use crate::classify::files::runs;
 use crate::classify::fingerprints::of;
 use crate::classify::names::Entry;
-use crate::classify::{Cause, Causes, Structure};
-use std::collections::{HashMap, HashSet};
+use crate::classify::{Cause, Causes};
+use std::collections::HashMap;
 
 const HEAD: usize = 24;
 const ITEM: usize = 24;
@@ -118,12 +118,9 @@ impl<'b> Item<'b> {
     }
 }
 
-/// What is known of inodes and leaves: kinds of data, and fingerprints for causes.
+/// What is known of leaves: fingerprints for causes.
 #[derive(Debug, Default)]
-pub struct Kinds {
-    links: HashSet<u32>,
-    leaves: HashMap<u64, Parts>,
-}
+pub struct Leaves(HashMap<u64, Parts>);
 
 /// Of a leaf's items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -134,25 +131,7 @@ struct Parts {
     names: u32,
 }
 
-impl Kinds {
-    /// Which inodes are links: the mode is first in what stat tells.
-    pub fn learn(&mut self, item: &Item<'_>) {
-        if item.kind == Kind::Stat {
-            match le16(item.body, 0) & 0xf000 {
-                0xa000 => self.links.insert(item.object),
-                _ => self.links.remove(&item.object),
-            };
-        }
-    }
-
-    /// What an inode's blocks are.
-    pub fn of(&self, inode: u64) -> Structure {
-        match u32::try_from(inode).is_ok_and(|inode| self.links.contains(&inode)) {
-            true => Structure::Symlink,
-            false => Structure::FileData,
-        }
-    }
-
+impl Leaves {
     /// Why a leaf was written over what was known of it.
     pub fn causes(&mut self, block: u64, content: &[u8]) -> Causes {
         let mut now = Parts::default();
@@ -165,7 +144,7 @@ impl Kinds {
             };
             *field = field.rotate_left(1) ^ of(item.body, &[(0, usize::MAX)]) ^ item.object;
         }
-        let before = self.leaves.insert(block, now).unwrap_or_default();
+        let before = self.0.insert(block, now).unwrap_or_default();
         let differs = [
             (now.pointers != before.pointers, Cause::SizeOrMap),
             (now.data != before.data, Cause::Data),

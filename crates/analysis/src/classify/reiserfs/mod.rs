@@ -92,7 +92,7 @@ pub fn detect(
             geometry.journal_blocks,
         ),
         files: Files::new(ROOT, Structure::Unknown),
-        kinds: leaf::Kinds::default(),
+        leaves: leaf::Leaves::default(),
         copied: HashMap::new(),
         geometry,
     })))
@@ -114,7 +114,7 @@ struct Reiserfs {
     geometry: Geometry,
     journal: Journal,
     files: Files,
-    kinds: leaf::Kinds,
+    leaves: leaf::Leaves,
     /// Why nodes were copied to the journal since they were written to their places: that is why they are, then.
     copied: HashMap<u64, Causes>,
 }
@@ -279,12 +279,12 @@ impl Reiserfs {
             return Some(Causes::one(Cause::Accounting));
         }
         for item in leaf::items(content) {
-            self.kinds.learn(&item);
             let inode = item.inode();
             for (name, child) in item.names() {
                 self.files.name(inode, &[(name, child)]);
             }
-            let structure = self.kinds.of(inode);
+            // Of a file: a symlink's target is an item in whole (`reiserfs_symlink`).
+            let structure = Structure::FileData;
             for (first, count) in item.blocks() {
                 let to = first.saturating_add(count).min(self.geometry.blocks);
                 let from = first.min(to);
@@ -293,6 +293,6 @@ impl Reiserfs {
                     .own(from * bytes, (to - from) * bytes, owner, rows);
             }
         }
-        Some(self.kinds.causes(block, content))
+        Some(self.leaves.causes(block, content))
     }
 }
