@@ -49,7 +49,7 @@ impl State {
                 known,
             });
             if claim.kind.is_metadata() {
-                self.forget(inode, claim);
+                self.forget(inode, claim, applied);
             }
         }
         Ok(())
@@ -120,7 +120,7 @@ impl State {
     }
 
     /// Versions of released blocks are of no more use, and names in them are gone.
-    fn forget(&mut self, inode: u32, claim: Claim) {
+    fn forget(&mut self, inode: u32, claim: Claim, applied: &mut Applied) {
         let end = claim.start.saturating_add(claim.length);
         let known: Vec<u64> = self
             .versions
@@ -133,6 +133,7 @@ impl State {
                 let old = self.entries(&version).unwrap_or_default();
                 self.rename(inode, &old, &[]);
             }
+            applied.forgotten.insert(block, version);
         }
     }
 
@@ -196,7 +197,11 @@ impl State {
                 self.reads_left -= 1;
                 let content = match blocks.get(&block) {
                     Some(&new) => Arc::from(new),
-                    None if trust == Trust::All => self.before(block, disks)?,
+                    // What mapped them may have moved to a node, as when a directory's extents outgrow its inode.
+                    None if trust == Trust::All => match applied.forgotten.remove(&block) {
+                        Some(newest) => newest,
+                        None => self.before(block, disks)?,
+                    },
                     None if unmapped.contains(&block) => self.read(block, disks)?.into(),
                     None => {
                         self.versions.remove(&block);
@@ -334,6 +339,35 @@ mod tests {
         assert_eq!([NODE, 100, 101].map(|b| owner(&state, b)), [12, 13, 0]);
         apply(&mut state, &[(NODE, &pointers(&[200]))], Trust::Written);
         assert_eq!([100, 101, 200].map(|b| owner(&state, b)), [13, 0, 12]);
+    }
+
+    #[test]
+    fn what_a_node_maps_from_now_on_is_as_it_was_in_the_journal() {
+        let mut state = state();
+        let names = [1; 1024];
+        let directory = Use {
+            kind: NAMES,
+            inode: 12,
+            node: 0,
+        };
+        state.space.claim(70, 1, directory);
+        state.versions.insert(70, names.as_slice().into());
+        // The inode maps it itself, and then by the node.
+        let (mut before, mut after) = (table(), table());
+        for table in [&mut before, &mut after] {
+            table[3 * 128 + 1] = 0x41;
+        }
+        before[3 * 128 + 0x28..][..64].fill(0);
+        before[3 * 128 + 0x28] = 70;
+        state.versions.insert(TABLE + 1, before.as_slice().into());
+        let node = pointers(&[70]);
+        apply(
+            &mut state,
+            &[(TABLE + 1, &after), (NODE, &node)],
+            Trust::All,
+        );
+        assert_eq!(state.space.get(70).map(|used| used.node), Some(NODE));
+        assert!(state.is_newest(70, &names));
     }
 
     #[test]

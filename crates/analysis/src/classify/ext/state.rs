@@ -49,6 +49,8 @@ pub struct Applied {
     pub mappers: Vec<Mapper>,
     /// Inodes that are other files than before.
     pub remade: HashSet<u32>,
+    /// The newest versions of blocks that were released: their places may hold older ones yet.
+    pub(super) forgotten: HashMap<u64, Arc<[u8]>>,
 }
 
 /// Blocks that an inode no longer maps.
