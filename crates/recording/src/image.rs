@@ -1,8 +1,8 @@
 //! The content of a disk at an instant of the past: a view of the log.
 
 use crate::{
-    Error, ErrorKind, Event, ExtentMap, Location, Op, Recording, Result,
-    reader::{Frame, PieceCache},
+    Error, ErrorKind, Event, ExtentMap, Location, Op, Recording, Result, piece_cache::PieceCache,
+    reader::Frame,
 };
 
 /// A point in a recording.

@@ -17,6 +17,7 @@ mod frame;
 mod image;
 mod intervals;
 mod pack;
+mod piece_cache;
 mod reader;
 mod totals;
 mod verify;

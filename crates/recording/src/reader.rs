@@ -1,11 +1,12 @@
 //! Reads a recording back, as far as it is whole.
 
 use crate::{
-    Error, ErrorKind, Event, Location, Mark, Op, Result,
+    Error, ErrorKind, Event, Mark, Op, Result,
     format::{
         EVENT_BYTES, FRAME_HEADER_BYTES, FRAME_MAX_PIECES, FrameKind, HEADER_BYTES, Header,
         PIECE_BYTES, PIECE_ENTRY_BYTES, RawEvent, RawFrameHeader, RawPiece,
     },
+    piece_cache::PieceCache,
 };
 use std::{
     cell::RefCell,
@@ -275,14 +276,14 @@ impl Recording {
 }
 
 /// A frame's header and piece table, read and checked.
-struct RawFrame {
+pub(crate) struct RawFrame {
     at: u64,
-    header: RawFrameHeader,
-    pieces: Vec<RawPiece>,
+    pub(crate) header: RawFrameHeader,
+    pub(crate) pieces: Vec<RawPiece>,
 }
 
 impl RawFrame {
-    fn read(file: &File, at: u64) -> Result<RawFrame> {
+    pub(crate) fn read(file: &File, at: u64) -> Result<RawFrame> {
         let failed = |e: io::Error| Error::new(ErrorKind::Io, format!("at byte {at}: {e}"));
         let mut bytes = [0; FRAME_HEADER_BYTES + FRAME_MAX_PIECES * PIECE_ENTRY_BYTES];
         let mut filled = 0;
@@ -313,7 +314,7 @@ impl RawFrame {
         self.at + FRAME_HEADER_BYTES as u64
     }
 
-    fn content_at(&self) -> u64 {
+    pub(crate) fn content_at(&self) -> u64 {
         self.table_at()
             + (self.pieces.len() * PIECE_ENTRY_BYTES) as u64
             + u64::from(self.header.events_stored_bytes.get())
@@ -405,7 +406,12 @@ fn check_piece(at: u64, piece: &RawPiece, stored: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn unpack_piece(at: u64, piece: &RawPiece, stored: &[u8], into: &mut [u8]) -> Result<()> {
+pub(crate) fn unpack_piece(
+    at: u64,
+    piece: &RawPiece,
+    stored: &[u8],
+    into: &mut [u8],
+) -> Result<()> {
     check_piece(at, piece, stored)?;
     if stored.len() == into.len() {
         into.copy_from_slice(stored);
@@ -418,84 +424,5 @@ fn unpack_piece(at: u64, piece: &RawPiece, stored: &[u8], into: &mut [u8]) -> Re
             at,
             format!("a piece of content does not unpack: {e}"),
         )),
-    }
-}
-
-/// Reads content by location; the last pieces are kept unpacked.
-pub(crate) struct PieceCache {
-    file: File,
-    slots: Vec<Slot>,
-    stored: Vec<u8>,
-}
-
-#[derive(Default)]
-struct Slot {
-    key: Option<(u32, usize)>,
-    content: Vec<u8>,
-}
-
-/// 64 pieces of 64 KiB: 4 MiB.
-const CACHE_SLOTS: usize = 64;
-
-impl PieceCache {
-    pub fn new(file: File) -> Self {
-        Self {
-            file,
-            slots: (0..CACHE_SLOTS).map(|_| Slot::default()).collect(),
-            stored: Vec::new(),
-        }
-    }
-
-    /// Copy content at `location` of the frame that begins at `frame_at`.
-    pub fn read(&mut self, frame_at: u64, location: Location, into: &mut [u8]) -> Result<()> {
-        let mut at = location.content_offset as usize;
-        let mut rest = into;
-        while !rest.is_empty() {
-            let (piece, within) = (at / PIECE_BYTES, at % PIECE_BYTES);
-            let content = self.piece(frame_at, location.frame, piece)?;
-            let available = content.get(within..).unwrap_or_default();
-            if available.is_empty() {
-                return Err(Error::corrupt(
-                    frame_at,
-                    "content lies past the frame's end",
-                ));
-            }
-            let count = available.len().min(rest.len());
-            let (now, later) = rest.split_at_mut(count);
-            now.copy_from_slice(&available[..count]);
-            rest = later;
-            at += count;
-        }
-        Ok(())
-    }
-
-    fn piece(&mut self, frame_at: u64, frame: u32, index: usize) -> Result<&[u8]> {
-        let slot = (frame as usize * 5 + index) % CACHE_SLOTS;
-        if self.slots[slot].key != Some((frame, index)) {
-            self.slots[slot].key = None;
-            let raw = RawFrame::read(&self.file, frame_at)?;
-            let piece = raw
-                .pieces
-                .get(index)
-                .ok_or_else(|| Error::corrupt(frame_at, "content lies past the frame's end"))?;
-            let before: u64 = raw.pieces[..index]
-                .iter()
-                .map(|p| u64::from(p.stored_bytes.get()))
-                .sum();
-            let at = raw.content_at() + before;
-            self.stored.resize(piece.stored_bytes.get() as usize, 0);
-            self.file
-                .read_exact_at(&mut self.stored, at)
-                .map_err(|e| Error::new(ErrorKind::Io, format!("at byte {at}: {e}")))?;
-            let content = &mut self.slots[slot].content;
-            content.resize(
-                (raw.header.content_raw_bytes.get() as usize - index * PIECE_BYTES)
-                    .min(PIECE_BYTES),
-                0,
-            );
-            unpack_piece(at, piece, &self.stored, content)?;
-            self.slots[slot].key = Some((frame, index));
-        }
-        Ok(&self.slots[slot].content)
     }
 }

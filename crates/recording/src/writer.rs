@@ -5,7 +5,7 @@ use crate::{
     Error, ErrorKind, Event, Location, Mark, Op, Result, Totals,
     format::{DiskInfo, Header},
     frame::{Content, EncodedFrame, Encoder, FrameBuffer, end_frame},
-    reader::PieceCache,
+    piece_cache::PieceCache,
 };
 use std::{
     collections::VecDeque,

@@ -15,6 +15,7 @@ mod naming;
 mod ownership;
 mod pending;
 mod pieces;
+mod release;
 mod renames;
 mod running;
 mod space;

@@ -69,7 +69,11 @@ impl Running {
         let journal = jbd2::Superblock::parse(&content)
             .zip(place)
             .map(|(superblock, place)| Journal::new(place, superblock));
-        Ok(Running {
+        Ok(Running::new(state, journal))
+    }
+
+    fn new(state: State, journal: Option<Journal>) -> Running {
+        Running {
             state,
             journal,
             checkpoints: HashMap::new(),
@@ -78,7 +82,7 @@ impl Running {
             naming: Naming::default(),
             own: HashMap::new(),
             written_home: BTreeMap::new(),
-        })
+        }
     }
 
     /// Whether whatever these bytes hold stays; without a journal only what has its fixed place surely does.
@@ -447,16 +451,7 @@ mod tests {
             let content = pointers(&points).as_slice().into();
             state.versions.insert(block, content);
         }
-        let mut running = Running {
-            state,
-            journal: None,
-            checkpoints: HashMap::new(),
-            pending: Pending::default(),
-            open: Open::default(),
-            naming: Naming::default(),
-            own: HashMap::new(),
-            written_home: BTreeMap::new(),
-        };
+        let mut running = Running::new(state, None);
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ext/ext4-nojournal.fscost");
         let recording = Recording::open(&path).unwrap();
