@@ -1,6 +1,5 @@
 """A run's folder: what is written is what is read, and a kill leaves it whole."""
 
-import os
 import random
 import signal
 import subprocess
@@ -12,8 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from fscost.errors import HostError
-from fscost.results import SAMPLES, SCHEMA, CellRecord, Manifest, RunStore, SampleRow, load, replace, with_totals
+from fscost.results import SAMPLES, SCHEMA, CellRecord, Manifest, RunStore, SampleRow, load, with_totals
 
 
 def test_what_is_written_is_what_is_read(run: Path, manifest: Manifest) -> None:
@@ -45,19 +43,6 @@ def test_samples_that_the_manifest_does_not_know_are_left_out(run: Path) -> None
     store.add(CellRecord("ext4.1", "ext4", 1, 1, 2, "done", 1.0), rows)
     (run / "manifest.json").write_bytes(before)
     assert set(load(run).samples.column("cell").to_pylist()) == {"ext4.0"}
-
-
-def test_replacing_a_file_leaves_nothing_else(tmp_path: Path) -> None:
-    target = tmp_path / "file"
-    replace(target, lambda file: file.write(b"old"))
-
-    def fail(file: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(HostError, match="No space left"):
-        replace(target, fail)
-    assert target.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["file"]  # noqa: PTH208
 
 
 WRITER = """

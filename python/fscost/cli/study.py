@@ -12,7 +12,7 @@ from fscost import run, study
 from fscost.cli.labs import AUTO, KERNELS, choose_lab
 from fscost.cli.lines import print_lines
 from fscost.cli.output import study as output
-from fscost.cli.output.emit import STDOUT, Outputs
+from fscost.cli.output.emit import STDOUT, Outputs, write
 from fscost.cli.output.study_view import study_view
 from fscost.cli.progress import progress
 from fscost.cli.request import absolute_images, parse_options
@@ -130,7 +130,7 @@ def _execute(spec: RunSpec, lab: Lab, lock: str) -> RunOutcome:
 def _emit(report: study.Report, json: bool, markdown: str | None) -> None:
     text = None if markdown is None else output.markdown_text(study_view(report))
     if text is not None and markdown is not None and markdown != STDOUT:
-        output.write(Path(markdown), text)
+        write(Path(markdown), text)
     if json:
         sys.stdout.write(output.json_text(report))
     elif text is not None and markdown == STDOUT:

@@ -4,7 +4,7 @@ from fscost.results import written
 from fscost.results.load import MANIFEST, SAMPLES, RunResults, load
 from fscost.results.manifest import CellRecord, Manifest, Skipped
 from fscost.results.metrics import METRICS, Combine, Metric
-from fscost.results.store import RunStore, replace
+from fscost.results.store import RunStore
 from fscost.results.table import SCHEMA, TOTAL, SampleRow, to_table, with_totals
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "SampleRow",
     "Skipped",
     "load",
-    "replace",
     "to_table",
     "with_totals",
     "written",

@@ -1,18 +1,19 @@
 """A run's folder while the run goes on: rewritten whole after every cell, so that a SIGKILL leaves the state after one cell or the next."""
 
 import json
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fscost import files
 from fscost.errors import HostError
 from fscost.results.load import MANIFEST, SAMPLES, RunResults, load
 from fscost.results.manifest import CellRecord, Manifest
 from fscost.results.table import SampleRow, to_table
+
+_REMEDY = "see what keeps fscost from writing there; then go on with --resume"
 
 
 class RunStore:
@@ -58,25 +59,7 @@ class RunStore:
         text = json.dumps(self.manifest.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
         # What argv brought that is no UTF-8 (a lone surrogate, in Python) becomes JSON's own escape for it.
         content = text.encode("utf-8", "backslashreplace") + b"\n"
-        replace(self.folder / SAMPLES, lambda file: pq.write_table(self._samples, file, compression="zstd"))
-        replace(self.folder / MANIFEST, lambda file: file.write(content))
-
-
-def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """The file is either the old one or the new one, whole, whatever happens: temporary file beside it, fsync, rename, fsync of the folder."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        raise HostError(f"{path} cannot be written: {error.strerror or error}", "free some space there, then go on with --resume") from error
-    finally:
-        part.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        with files.replacing(self.folder / SAMPLES, _REMEDY) as file:
+            pq.write_table(self._samples, file, compression="zstd")
+        with files.replacing(self.folder / MANIFEST, _REMEDY) as file:
+            file.write(content)

@@ -1,16 +1,16 @@
 """Where a run's tables go: the terminal by default, files and standard output on request."""
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from fscost import files
 from fscost.cli.output import machine, markdown, terminal
 from fscost.cli.output.view import View, view
-from fscost.errors import InputError
-from fscost.results import RunResults, replace
+from fscost.errors import FscostError, InputError
+from fscost.results import RunResults
 
 STDOUT = "-"
 
@@ -31,11 +31,8 @@ class Outputs:
                 "leave one of --json, --csv - and --markdown - there, and name files for the others",
             )
         for option, name in (("--csv", self.csv), ("--markdown", self.markdown)):
-            if name is None or name == STDOUT:
-                continue
-            path = Path(name)
-            if path.is_dir() or not path.absolute().parent.is_dir() or not os.access(path.absolute().parent, os.W_OK):
-                raise InputError(f"{option} {name} cannot be written", "name a file in a folder that is there")
+            if name is not None and name != STDOUT:
+                _check(option, Path(name))
 
     def emit(self, results: RunResults) -> None:
         """Files first; then standard output: the table for people, unless something else was sent there."""
@@ -47,7 +44,7 @@ class Outputs:
         ]
         for name, text in texts:
             if name is not None and name != STDOUT:
-                _write(Path(name), text())
+                write(Path(name), text())
         on_stdout = [text for name, text in texts if name == STDOUT]
         if not on_stdout:
             terminal.print_view(shown, sys.stdout, str(results.folder))
@@ -56,8 +53,17 @@ class Outputs:
         _problems(shown, sys.stderr)
 
 
-def _write(path: Path, text: str) -> None:
-    replace(path, lambda file: file.write(text.encode("utf-8", "replace")))
+def _check(option: str, path: Path) -> None:
+    try:
+        files.check_output(path)
+    except FscostError as error:
+        raise type(error)(f"{option} {error.what}", error.remedy) from error
+
+
+def write(path: Path, text: str) -> None:
+    """Text to a file that a person named, or fscost in a run's folder."""
+    with files.replacing(path) as file:
+        file.write(text.encode("utf-8", "replace"))
 
 
 def _problems(shown: View, file: TextIO) -> None:

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from io import StringIO
-from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -13,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from fscost.cli.output import markdown
+from fscost.cli.output.emit import write
 from fscost.cli.output.grid import Grid
 from fscost.cli.output.study_view import Section, StudyView, study_view
 from fscost.cli.output.terminal import columns
-from fscost.results import replace
 from fscost.study import JudgedClaim, Measured, Report
 
 STUDY_MARKDOWN, STUDY_JSON = "study.md", "study.json"
@@ -35,11 +34,6 @@ def keep(report: Report) -> None:
     """study.md and study.json beside the run's tables."""
     for name, text in ((STUDY_MARKDOWN, markdown_text(study_view(report))), (STUDY_JSON, json_text(report))):
         write(report.results.folder / name, text)
-
-
-def write(path: Path, text: str) -> None:
-    """Whole, or not at all."""
-    replace(path, lambda file: file.write(text.encode("utf-8", "replace")))
 
 
 def show(report: Report, file: TextIO = sys.stdout) -> None:

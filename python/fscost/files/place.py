@@ -1,0 +1,107 @@
+"""Where a path leads: a folder, held open, and the last name in it. No link that somebody else made is followed on the way."""
+
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from fscost.errors import InputError
+
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_LINKS = 40
+"""As many as the kernel follows (path_resolution(7))."""
+_PROC_ROOT_INODE = 1
+"""include/linux/proc_fs.h, PROC_ROOT_INO."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A name in an open folder, and what it names. `status` is None where there is nothing, and is a link only for one that procfs resolves by itself."""
+
+    path: Path
+    folder: int
+    name: str
+    status: os.stat_result | None
+
+    @property
+    def descriptor(self) -> int | None:
+        """The number of our own descriptor that this is another name of (`/dev/stdout`, `/dev/fd/63`)."""
+        if self.status is None or not stat.S_ISLNK(self.status.st_mode) or not self.name.isdecimal():
+            return None
+        ours, here = Path("/proc/self/fd").stat(), os.fstat(self.folder)
+        return int(self.name) if (ours.st_dev, ours.st_ino) == (here.st_dev, here.st_ino) else None
+
+
+def trusted_owners() -> frozenset[int]:
+    """Whose files and links the caller may rely on: its own and root's; for root, also those of the user who called sudo, as git does (safe.directory)."""
+    caller = os.geteuid()
+    sudo = os.environ.get("SUDO_UID", "")
+    return frozenset({0, caller} | ({int(sudo)} if caller == 0 and sudo.isdecimal() else set()))
+
+
+@contextmanager
+def found(path: Path) -> Iterator[Place]:
+    """Where `path` leads; OSError where one of its folders is missing."""
+    folder = os.open("/" if path.is_absolute() else ".", _FOLDER)
+    left = deque(_names(path) or ["."])
+    links = 0
+    try:
+        while True:
+            name = left.popleft()
+            status = _status(name, folder, is_last=not left)
+            if status is not None and stat.S_ISLNK(status.st_mode) and not _is_magic(folder):
+                links += 1
+                target = PurePath(_target(path, name, folder, status, links))
+                left.extendleft(reversed(_names(target) or ["."]))
+                if target.is_absolute():
+                    folder = _moved(folder, "/", _FOLDER)
+            elif not left:
+                yield Place(path, folder, name, status)
+                return
+            else:
+                # A folder behind a link of procfs (/proc/self/cwd) is not found by that link's text.
+                magic = status is not None and stat.S_ISLNK(status.st_mode)
+                folder = _moved(folder, name, _FOLDER & ~os.O_NOFOLLOW if magic else _FOLDER)
+    finally:
+        os.close(folder)
+
+
+def _names(path: PurePath) -> list[str]:
+    return [name for name in path.parts if name != "/" and name != "//"]
+
+
+def _status(name: str, folder: int, *, is_last: bool) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        if is_last:
+            return None
+        raise
+
+
+def _is_magic(folder: int) -> bool:
+    """Whether links in this folder are resolved by procfs itself, not by their text (proc_pid_fd(5)); those of its root are plain ones."""
+    here = os.fstat(folder)
+    return here.st_ino != _PROC_ROOT_INODE and here.st_dev == Path("/proc").stat().st_dev
+
+
+def _target(path: Path, name: str, folder: int, status: os.stat_result, links: int) -> str:
+    if links > _MOST_LINKS:
+        raise InputError(f"{path}: too many symbolic links", "name the file itself")
+    # Somebody who may not make a link of root's can still give one of those a second name (protected_hardlinks, proc_sys_fs(5)).
+    if status.st_uid not in trusted_owners() or status.st_nlink > 1:
+        raise InputError(
+            f"{path}: {name} is a symbolic link that user {status.st_uid} made, and fscost does not write where others point",
+            f"name the file itself: {os.path.realpath(path)}",
+        )
+    return os.readlink(name, dir_fd=folder)
+
+
+def _moved(folder: int, name: str, flags: int) -> int:
+    """The open folder `name` in place of `folder`."""
+    moved = os.open(name, flags, dir_fd=folder)
+    os.close(folder)
+    return moved
