@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fscost.cli.output.units import human, human_bytes, human_count, human_ratio, human_seconds, parse_size_bytes
+from fscost.cli.output.units import human, human_bytes, human_count, human_ratio, human_seconds, parse_duration_s, parse_size_bytes
 from fscost.errors import InputError
 
 
@@ -32,6 +32,17 @@ def test_sizes(text: str, size: int) -> None:
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(InputError, match=r"is no size|no whole number"):
         parse_size_bytes(text)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("10 min", 600), ("1.5H", 5400)])
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration_s(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "-1s", "1d", "1h30", "nan", "1e3", "inf"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(InputError, match="is no duration"):
+        parse_duration_s(text)
 
 
 @given(st.integers(0, 1 << 60))

@@ -263,11 +263,21 @@ def alive(pid: int) -> bool:
 
 
 def test_a_silent_agent_is_ended(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fscost.lab.cell.plan.deadline_s", lambda _: 1.0)
+    monkeypatch.setattr("fscost.lab.cell.plan.deadline_s", lambda *_: 1.0)
     stage.say(stage.good_events()[:3], then="sleep")
     result = stage.run()
     assert result.status == "failed"
     assert "did not end in the time" in result.because
+    assert not alive(int((stage.folder / "pid").read_text()))
+
+
+def test_a_cell_past_its_timeout_is_ended_and_says_in_which_step(stage: Any) -> None:
+    stage.say(stage.good_events()[:3], then="sleep")
+    stage.options = dataclasses.replace(stage.options, timeout_s=1.0)
+    result = stage.run()
+    assert (result.status, result.kind) == ("failed", "timeout")
+    assert "did not end within 1 s (--timeout) and was ended in mount" in result.because
+    assert [step["timeout_s"] for step in stage.plan()["steps"]] == [1, 1], "the steps' own limits make way"
     assert not alive(int((stage.folder / "pid").read_text()))
 
 

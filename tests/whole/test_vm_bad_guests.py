@@ -87,7 +87,7 @@ def test_a_workload_that_does_not_end(guests: Any) -> None:
 
 
 def test_a_guest_that_goes_on_for_ever(guests: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "deadline_s", lambda _: 0.1)
+    monkeypatch.setattr(plan, "deadline_s", lambda *_: 0.1)
     because = failed(guests.run(guests.cell("ext4", Step("work", "sleep 600", timeout_s=20))), "guest")
     assert "did not end in the time that its steps may take" in because
 

@@ -69,6 +69,21 @@ def compare(
     ] = Request.max_minutes,
     metric: Annotated[str, typer.Option(help="The metric whose interval decides.", rich_help_panel=_ENOUGH)] = Request.metric,
     precision: Annotated[float, typer.Option(help="Narrow enough: 0.02 is ± 2 %.", rich_help_panel=_ENOUGH)] = Request.precision,
+    timeout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Time limit for each cell, for example 90s or 2h. (default: 30 minutes for each step, or what the workload says)",
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
+    writable: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIR", help="A folder of this machine that the command may write to; repeat. Native lab.", rich_help_panel=_HOW),
+    ] = None,
+    network: Annotated[
+        bool, typer.Option("--network", help="Give the command this machine's network. Native lab.", rich_help_panel=_HOW)
+    ] = False,
     lab: Annotated[
         str, typer.Option(metavar="native|vm", help="This kernel as root, or guests. (default: native where it can)", rich_help_panel=_HOW)
     ] = AUTO,
@@ -96,6 +111,10 @@ def compare(
     keep: Annotated[
         str, typer.Option(metavar="all|one|none", help="Recordings kept: all, one of each profile, none.", rich_help_panel=_WHERE)
     ] = Request.keep,
+    max_recording: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="End a cell whose recording grows beyond it, for example 20G.", rich_help_panel=_WHERE),
+    ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="(default: fscost-runs/TIME-WORKLOAD)", rich_help_panel=_WHERE)] = None,
     resume: Annotated[Path | None, typer.Option(metavar="DIR", help="Go on with an interrupted run.", rich_help_panel=_WHERE)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print every command, run none.", rich_help_panel=_WHERE)] = False,
@@ -136,6 +155,10 @@ def compare(
         probe=probe,
         keep=keep,
         device=None if device is None else str(Path(device).absolute()),
+        timeout=timeout,
+        max_recording=max_recording,
+        writable=tuple(str(Path(each).resolve()) for each in writable or ()),
+        network=network,
         kernel=tuple(absolute_images(kernel or ())),
         modules=tuple(str(Path(each).absolute()) for each in modules or ()),
         logical_block_size=logical_block_size,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from fscost import profile, workload
-from fscost.cli.output.units import parse_size_bytes
+from fscost.cli.output.units import parse_duration_s, parse_size_bytes
 from fscost.errors import InputError
 from fscost.profile.model import Profile
 from fscost.run import RunSpec, StoppingRule
@@ -40,6 +40,10 @@ class Request:
     probe: int | None = None
     keep: str = "one"
     device: str | None = None
+    timeout: str | None = None
+    max_recording: str | None = None
+    writable: tuple[str, ...] = ()
+    network: bool = False
     kernel: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     logical_block_size: int | None = None
@@ -54,8 +58,12 @@ STOPPING = ("min_repetitions", "max_repetitions", "max_minutes", "metric", "prec
 """May differ when a run is resumed: they say how many cells there are, not what a cell is."""
 
 
+LIMITS = ("timeout", "max_recording")
+"""May differ, too: they say when a cell is ended, not what it is."""
+
+
 def resumed(stored: Mapping[str, Any], asked: Request, given: Sequence[str], folder: Path) -> Request:
-    """The first part's request, with the stopping rule of `asked` where it was `given`. Anything else given must be as it was."""
+    """The first part's request, with the stopping rule and the limits of `asked` where they were `given`. Anything else given must be as it was."""
     known = get_type_hints(Request)
     if set(stored) != set(known):
         raise InputError(f"{folder} was not made by `fscost compare`, or by another version of it", "resume it with what made it")
@@ -65,7 +73,7 @@ def resumed(stored: Mapping[str, Any], asked: Request, given: Sequence[str], fol
             raise InputError(f"{folder}: its manifest's request.{name} is damaged: {value!r}", "start a new run")
     before = Request(**values)
     for name in given:
-        if name in STOPPING:
+        if name in STOPPING + LIMITS:
             before = replace(before, **{name: getattr(asked, name)})
         elif name in known and getattr(before, name) != getattr(asked, name):
             option = f"--{name.replace('_', '-')}"
@@ -101,6 +109,10 @@ def to_spec(request: Request, folder: Path, *, resume: bool, command_line: Seque
         probe_interval_ms=request.probe,
         keep=request.keep,
         device=None if request.device is None else Path(request.device).resolve(),
+        timeout_s=None if request.timeout is None else parse_duration_s(request.timeout),
+        max_recording_bytes=None if request.max_recording is None else parse_size_bytes(request.max_recording),
+        writable=tuple(Path(each) for each in request.writable),
+        network=request.network,
         resume=resume,
         command_line=tuple(command_line),
         request=request.to_json(),

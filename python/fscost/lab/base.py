@@ -53,6 +53,14 @@ class LabOptions:
     probe_interval_ms: int | None = None
     keep_recording: bool = False
     device: Path | None = None
+    timeout_s: float | None = None
+    """Limit of the whole cell by the host's clock; None: each step has the limit of its workload."""
+    max_recording_bytes: int | None = None
+    """Size at which the recording of a cell ends it; None: only the host's free space limits it."""
+    writable: tuple[Path, ...] = ()
+    """Folders of the host that steps may write to (native lab)."""
+    network: bool = False
+    """Give steps the host's network (native lab)."""
     look: Callable[[CellResult, Path], None] | None = None
     """Shown a cell that is done and its recording, before that is packed or removed; may add samples and facts, or fail the cell."""
 

@@ -66,6 +66,10 @@ def _options(spec: RunSpec, cell: Cell, keep: bool) -> LabOptions:
         probe_interval_ms=spec.probe_interval_ms,
         keep_recording=keep,
         device=spec.device,
+        timeout_s=spec.timeout_s,
+        max_recording_bytes=spec.max_recording_bytes,
+        writable=spec.writable,
+        network=spec.network,
         look=_look,
     )
 

@@ -13,6 +13,7 @@ from fscost.workload.model import Workload
 DEFAULT_DISK_BYTES = 4 << 30
 SMALLEST_DISK_BYTES = 16 << 20
 LARGEST_DISK_BYTES = 1 << 40
+SMALLEST_RECORDING_BYTES = 1 << 20
 KEEP = ("all", "one", "none")
 SETTLE = ("sync", "remount", "none")
 _RESERVED_PHASES = ("mkfs", "mount", TOTAL)
@@ -63,6 +64,10 @@ class RunSpec:
     probe_interval_ms: int | None = None
     keep: str = "one"
     device: Path | None = None
+    timeout_s: float | None = None  # None: each step's own limit
+    max_recording_bytes: int | None = None
+    writable: tuple[Path, ...] = ()
+    network: bool = False
     resume: bool = False
     name: str = ""
     command_line: tuple[str, ...] = ()
@@ -87,6 +92,8 @@ class RunSpec:
             "probe_interval_ms": self.probe_interval_ms,
             "keep": self.keep,
             "device": None if self.device is None else str(self.device),
+            "writable": [str(path) for path in self.writable],
+            "network": self.network,
         }
 
 
@@ -135,6 +142,15 @@ def _check_options(spec: RunSpec) -> None:
         raise InputError(
             f"a disk of {size >> 20} MiB is too small for {spec.workload.name}: it needs {need} MiB", f"--size {need}M, or a smaller --scale"
         )
+    if spec.timeout_s is not None and spec.timeout_s < 1:
+        raise InputError(f"--timeout {spec.timeout_s:g} s is too short", "give 1s or more, for example 10m")
+    if spec.max_recording_bytes is not None and spec.max_recording_bytes < SMALLEST_RECORDING_BYTES:
+        raise InputError(
+            f"--max-recording {spec.max_recording_bytes} bytes is too small", f"give {SMALLEST_RECORDING_BYTES >> 20}M or more, for example 20G"
+        )
+    for path in spec.writable:
+        if not path.is_dir():
+            raise InputError(f"--writable {path} is not a folder", "name a folder that exists")
     if spec.keep not in KEEP:
         raise InputError(f"--keep {spec.keep!r} is unknown", f"one of: {', '.join(KEEP)}")
     if spec.settle is not None and spec.settle not in SETTLE:

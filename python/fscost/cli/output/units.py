@@ -6,6 +6,8 @@ from fscost.errors import InputError
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?", re.IGNORECASE)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)?")
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -66,6 +68,15 @@ def parse_size_bytes(text: str) -> int:
     if rest and not power:
         raise InputError(f"{text!r} is no whole number of bytes", "write it as 4G, 512M or 1T")
     return size
+
+
+def parse_duration_s(text: str) -> float:
+    """`90s`, `10m`, `1.5h`; a bare number is seconds."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None:
+        raise InputError(f"{text!r} is no duration", "write it as 90s, 10m or 2h")
+    number, unit = match.groups()
+    return float(number) * _SECONDS[unit or "s"]
 
 
 def _three_digits(value: float) -> str:

@@ -27,6 +27,10 @@ class ProtocolError(Exception):
     """The agent said something that the protocol does not know."""
 
 
+class OverdueError(ProtocolError):
+    """The cell did not end in its time."""
+
+
 @dataclass(frozen=True)
 class Attached:
     """A disk got its block device."""

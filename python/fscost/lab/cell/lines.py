@@ -5,7 +5,7 @@ import selectors
 import time
 from collections.abc import Iterator
 
-from fscost.lab.cell.events import ProtocolError
+from fscost.lab.cell.events import OverdueError, ProtocolError
 
 MAX_LINE_BYTES = 64 << 20  # a probe's pauses of an hour at 1 ms are about 30 MB
 _CHUNK_BYTES = 1 << 16
@@ -39,8 +39,9 @@ class Lines:
                 left_s = deadline - time.monotonic()
                 # The time is up also for one that never stops talking.
                 if left_s <= 0 or not selector.select(min(silence_s, left_s)):
-                    silent = f"it was silent for {silence_s:.0f} s"
-                    raise ProtocolError(silent if silence_s < left_s else "it did not end in the time that its steps may take")
+                    if silence_s < left_s:
+                        raise ProtocolError(f"it was silent for {silence_s:.0f} s")
+                    raise OverdueError("it did not end in the time that its steps may take")
                 chunk = _read(self._descriptor)
                 if not chunk:
                     break

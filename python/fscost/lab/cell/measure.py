@@ -10,7 +10,7 @@ from fscost import capture, host
 from fscost.errors import FscostError, HostError
 from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.cell import plan
-from fscost.lab.cell.events import Event, Failed, ProtocolError
+from fscost.lab.cell.events import Event, Failed, OverdueError, ProtocolError
 from fscost.lab.cell.samples import samples
 from fscost.lab.cell.story import Story
 from fscost.matrix import Cell
@@ -39,7 +39,7 @@ def measure(
     is_recorded = built["disk_server"] is not None
     try:
         story = Story(plan.interval_names(cell), [disk["name"] for disk in built["disks"]], on_step)
-        result = _run(cell, story, built, paths, agent, in_guest)
+        result = _run(cell, options, story, built, agent, in_guest)
         if result.status == "done" and is_recorded:
             result = _proven(result, paths, story)
         if result.status == "done":
@@ -67,7 +67,8 @@ def measure(
     return result
 
 
-def _run(cell: Cell, story: Story, built: dict[str, Any], paths: plan.Paths, agent: Agent, in_guest: bool) -> CellResult:
+def _run(cell: Cell, options: LabOptions, story: Story, built: dict[str, Any], agent: Agent, in_guest: bool) -> CellResult:
+    paths = plan.Paths(options.cell_dir)
     try:
         story.begin()
         ended = agent(built, story.hear)
@@ -76,6 +77,9 @@ def _run(cell: Cell, story: Story, built: dict[str, Any], paths: plan.Paths, age
         if not isinstance(story.ending, Failed):
             story.check_complete()
     except ProtocolError as error:
+        if isinstance(error, OverdueError) and options.timeout_s is not None:
+            because = f"{cell.id} did not end within {options.timeout_s:g} s (--timeout) and was ended in {story.step}"
+            return CellResult(cell, "failed", because, facts=story.facts(), kind="timeout")
         because = f"the {'guest' if in_guest else 'agent'} of {cell.id} failed: {error}{_last_words(paths.agent_errors)}"
         return CellResult(cell, "failed", because, facts=story.facts(), kind="guest" if in_guest else "internal")
     facts = story.facts()

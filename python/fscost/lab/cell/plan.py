@@ -1,5 +1,6 @@
 """One cell as the agent's plan (docs/cell-protocol.md)."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -120,9 +121,14 @@ def interval_names(cell: Cell) -> list[str]:
     return ["mkfs", "mount", *(step.name for step in cell.workload.steps)]
 
 
-def deadline_s(cell: Cell) -> float:
-    """When the agent has surely hung: it limits each step itself."""
-    return BETWEEN_STEPS_S + sum(step.timeout_s for step in cell.workload.steps)
+def deadline_s(cell: Cell, options: LabOptions, slowness: float = 1) -> float:
+    """When the cell is ended from outside: after `timeout_s`, else when the agent, which limits each step itself, has surely hung.
+
+    `slowness`: the host's seconds that a second of the agent's clock may take.
+    """
+    if options.timeout_s is not None:
+        return options.timeout_s
+    return slowness * (BETWEEN_STEPS_S + sum(step.timeout_s for step in cell.workload.steps))
 
 
 def step_environment(step: Step, cell: Cell) -> dict[str, str]:
@@ -161,7 +167,7 @@ def _step(step: Step, cell: Cell, options: LabOptions) -> dict[str, Any]:
         "settle": settle(step, options),
         "drop_caches": drop_caches(step, options),
         "probe_interval_ms": options.probe_interval_ms if step.measured or step is PROBE_ALONE else None,
-        "timeout_s": step.timeout_s,
+        "timeout_s": step.timeout_s if options.timeout_s is None else math.ceil(options.timeout_s),
         "env": step_environment(step, cell),
     }
 

@@ -24,6 +24,11 @@ class Story:
         """The agent starts."""
         self.on_step(self.expected[0])
 
+    @property
+    def step(self) -> str:
+        """The interval under way."""
+        return self.expected[min(len(self.intervals), len(self.expected) - 1)]
+
     def hear(self, event: Event) -> None:
         """One event; ProtocolError when it cannot follow what was heard before."""
         if self.ending is not None:

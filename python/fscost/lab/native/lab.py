@@ -93,7 +93,8 @@ class NativeLab:
         disk_model = DISK_MODEL if self._device is None else f"{self._device.model} ({self._device.path})"
 
         def agent(built: dict[str, Any], hear: Callable[[Event], None]) -> str:
-            status = run_agent(self._binaries.agent, built, plan.Paths(options.cell_dir).agent_errors, plan.deadline_s(probed), hear)
+            errors, deadline_s = plan.Paths(options.cell_dir).agent_errors, plan.deadline_s(probed, options)
+            status = run_agent(self._binaries.agent, built, errors, deadline_s, hear)
             return f"signal {-status}" if status < 0 else f"exit status {status}"
 
         return replace(measure(probed, options, built, agent, on_step, disk_model=disk_model), cell=cell)

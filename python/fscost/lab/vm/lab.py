@@ -193,7 +193,7 @@ class VmLab:
                 port.order(order, lambda: _give(machine, server, cell, shares))
             except (HostError, OSError) as error:
                 raise ProtocolError(f"{getattr(error, 'what', error)}; {machine.last_words()}") from None
-            _listen(port, plan.deadline_s(cell) * (_SLOWNESS if taken.accelerator.is_emulated else 1), hear, output)
+            _listen(port, plan.deadline_s(cell, options, _SLOWNESS if taken.accelerator.is_emulated else 1), hear, output)
             status = machine.wait(_OFF_S)
             words = machine.last_words()
             return f"QEMU {'runs on' if status is None else f'ended with status {status}'}" + (

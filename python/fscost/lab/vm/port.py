@@ -55,4 +55,4 @@ class Port:
                 yield event
         except ProtocolError as error:
             words = self._machine.last_words()
-            raise ProtocolError(f"{error}; its kernel said last: {words}" if words else str(error)) from None
+            raise type(error)(f"{error}; its kernel said last: {words}" if words else str(error)) from None
