@@ -13,8 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 ALLOWED = {
     "fscost-recording": set[str](),
     "fscost-device": {"fscost-recording"},
-    "fscost-agent": set[str](),
+    "fscost-agent": {"fscost-trace"},
     "fscost-analysis": {"fscost-recording"},
+    "fscost-trace": set[str](),
     "fscost-bindings": {"fscost-recording", "fscost-analysis"},
 }
 """For each crate, those of our crates that it may depend on, for building or testing."""

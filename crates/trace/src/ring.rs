@@ -1,0 +1,169 @@
+//! One perf event and the ring that the kernel writes its samples to (perf_event_open(2)).
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Room for 16,384 samples between two readings: a header and a time take 16 bytes.
+const DATA_BYTES: usize = 256 * 1024;
+
+// include/uapi/linux/perf_event.h
+const PERF_TYPE_TRACEPOINT: u32 = 2;
+const PERF_SAMPLE_TIME: u64 = 1 << 2;
+const PERF_RECORD_SAMPLE: u32 = 9;
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
+const FLAG_INHERIT: u64 = 1 << 1;
+const FLAG_USE_CLOCKID: u64 = 1 << 25;
+/// Offsets in `struct perf_event_mmap_page`: two counters that start their own cache line at 1 KiB.
+const DATA_HEAD: usize = 1024;
+const DATA_TAIL: usize = 1032;
+const WORD_BYTES: u64 = 8;
+
+/// `struct perf_event_attr` as of Linux 4.1 (PERF_ATTR_SIZE_VER5); newer kernels take it too.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    bp_type: u32,
+    config1: u64,
+    config2: u64,
+    branch_sample_type: u64,
+    sample_regs_user: u64,
+    sample_stack_user: u32,
+    clockid: i32,
+    sample_regs_intr: u64,
+    aux_watermark: u32,
+    sample_max_stack: u16,
+    reserved: u16,
+}
+
+/// A tracepoint on one CPU.
+#[derive(Debug)]
+pub struct Ring {
+    event: OwnedFd,
+    /// A control page, then [`DATA_BYTES`] of samples.
+    map: NonNull<u8>,
+    page_bytes: usize,
+}
+
+// SAFETY: the map belongs to this value alone and is valid in every thread of the process.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Observes tracepoint `id` on `cpu`, in this thread and in what it starts from now on.
+    pub fn open(id: u64, cpu: u32) -> io::Result<Self> {
+        let attributes = Attributes {
+            kind: PERF_TYPE_TRACEPOINT,
+            size: size_of::<Attributes>() as u32,
+            config: id,
+            sample_period: 1,
+            sample_type: PERF_SAMPLE_TIME,
+            flags: FLAG_INHERIT | FLAG_USE_CLOCKID,
+            clockid: libc::CLOCK_MONOTONIC,
+            ..Attributes::default()
+        };
+        let (this_thread, no_group) = (0, -1);
+        // SAFETY: the kernel reads `size` bytes of `attributes`, which live until the call returns.
+        let number = unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                &raw const attributes,
+                this_thread as libc::pid_t,
+                cpu as libc::c_int,
+                no_group as libc::c_int,
+                PERF_FLAG_FD_CLOEXEC,
+            )
+        };
+        if number < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just made the descriptor for us.
+        let event = unsafe { OwnedFd::from_raw_fd(number as libc::c_int) };
+        let page_bytes = rustix::param::page_size();
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+        let map = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                page_bytes + DATA_BYTES,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &event,
+                0,
+            )
+        }?;
+        let map =
+            NonNull::new(map.cast()).ok_or_else(|| io::Error::other("mmap gave no address"))?;
+        Ok(Self {
+            event,
+            map,
+            page_bytes,
+        })
+    }
+
+    /// How often the tracepoint was passed since `open`.
+    pub fn count(&self) -> io::Result<u64> {
+        let mut count = [0; 8];
+        rustix::io::read(&self.event, &mut count)?;
+        Ok(u64::from_ne_bytes(count))
+    }
+
+    /// Appends the times of the samples in the ring to `times_ns`, and empties it.
+    pub fn take_times(&mut self, times_ns: &mut Vec<u64>) {
+        let mut tail = self.counter(DATA_TAIL).load(Ordering::Relaxed);
+        // Acquire: the samples before the head are read after it, as the header file demands.
+        let head = self.counter(DATA_HEAD).load(Ordering::Acquire);
+        while tail < head {
+            // `struct perf_event_header`: `__u32 type; __u16 misc; __u16 size`.
+            let [k0, k1, k2, k3, _, _, s0, s1] = self.word(tail).to_ne_bytes();
+            if u32::from_ne_bytes([k0, k1, k2, k3]) == PERF_RECORD_SAMPLE {
+                times_ns.push(self.word(tail + WORD_BYTES));
+            }
+            // Never less than its header, so that even a damaged ring ends.
+            tail += u64::from(u16::from_ne_bytes([s0, s1])).max(WORD_BYTES);
+        }
+        // Release: the kernel may overwrite the samples once it sees the tail.
+        self.counter(DATA_TAIL).store(head, Ordering::Release);
+    }
+
+    fn counter(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: both offsets lie in the control page, are multiples of 8, and hold a `__u64` that
+        // the kernel and we access atomically only.
+        unsafe { AtomicU64::from_ptr(self.map.as_ptr().add(offset).cast()) }
+    }
+
+    /// Eight bytes of the ring. Records are multiples of 8 bytes, so a word never wraps.
+    fn word(&self, at: u64) -> u64 {
+        let offset = self.page_bytes + ((at as usize % DATA_BYTES) & !7);
+        // SAFETY: the offset is a multiple of 8 within the mapping; the kernel does not write
+        // between tail and head, and any bits are a u64.
+        unsafe { self.map.as_ptr().add(offset).cast::<u64>().read_volatile() }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: `open` mapped this range, and no reference into it outlives `self`.
+        // It cannot fail: the range is a whole mapping (munmap(2)).
+        let _ = unsafe { munmap(self.map.as_ptr().cast(), self.page_bytes + DATA_BYTES) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_have_the_size_of_version_5() {
+        assert_eq!(size_of::<Attributes>(), 112);
+        assert_eq!(std::mem::offset_of!(Attributes, clockid), 92);
+    }
+}
