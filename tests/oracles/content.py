@@ -1,0 +1,68 @@
+"""What every write of a recording held, sector by sector."""
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from tests.oracles.tagged_work import MAGIC, SECTOR
+
+from fscost import capture
+
+ENTRY = struct.Struct("<QQQQ")
+"""Of a dm-log-writes log (drivers/md/dm-log-writes.c): sector, sectors, flags, length of a mark's text."""
+NO_CONTENT = 4 | 8
+"""A discard, a mark."""
+WRITES = [capture.OPS.index(op) for op in ("write", "write_zeroes")]
+
+
+@dataclass
+class Content:
+    """By sector written, in the order of completion."""
+
+    event: npt.NDArray[np.int64]
+    at: npt.NDArray[np.int64]
+    """Its byte on the disk."""
+    bytes: npt.NDArray[np.uint8]
+
+    @property
+    def is_tagged(self) -> npt.NDArray[np.bool_]:
+        return (self.bytes[:, : len(MAGIC)] == np.frombuffer(MAGIC, dtype=np.uint8)).all(axis=1)
+
+    def field(self, offset: int, kind: str) -> npt.NDArray[np.int64]:
+        """A number of each sector's tag, where there is one."""
+        width = np.dtype(kind).itemsize
+        return np.ascontiguousarray(self.bytes[:, offset : offset + width]).view(kind)[:, 0].astype(np.int64)
+
+
+def read(recording: Path, disk: int, scratch: Path) -> Content:
+    """All that was written to a disk; `scratch` is a file that is not there yet."""
+    with capture.opened(recording) as source:
+        block = source.info()["disks"][disk]["logical_block_bytes"]
+        source.export_dm_log_writes(disk, str(scratch))
+        requests = {name: [] for name in ("event", "offset", "length", "disk", "op")}
+        for batch in source.requests():
+            for name, kind in (("event", "<u8"), ("offset", "<u8"), ("length", "<u8"), ("disk", "<u2"), ("op", "u1")):
+                requests[name].append(np.frombuffer(batch[name], dtype=kind).astype(np.int64))
+    columns = {name: np.concatenate(parts) for name, parts in requests.items()}
+    chosen = (columns["disk"] == disk) & np.isin(columns["op"], WRITES) & (columns["length"] > 0)
+    log = np.memmap(scratch, dtype=np.uint8, mode="r")
+    scratch.unlink()
+    pieces, at = [], block
+    for offset, length in zip(columns["offset"][chosen].tolist(), columns["length"][chosen].tolist(), strict=True):
+        done = 0
+        while done < length:
+            sector, sectors, flags, text = ENTRY.unpack_from(log, at)
+            at += block
+            if flags & NO_CONTENT or not sectors:
+                assert flags & 8 or not text
+                continue
+            assert sector * block == offset + done
+            pieces.append(log[at : at + sectors * block])
+            at += sectors * block
+            done += sectors * block
+    counts = columns["length"][chosen] // SECTOR
+    first = np.repeat(np.cumsum(counts) - counts, counts)
+    places = np.repeat(columns["offset"][chosen], counts) + (np.arange(counts.sum()) - first) * SECTOR
+    return Content(np.repeat(columns["event"][chosen], counts), places, np.concatenate(pieces).reshape(-1, SECTOR))

@@ -1,0 +1,503 @@
+"""A workload whose data says whose it is: `tagged_work.py STATE --draw SEED COUNT`, in the root of the file system under test.
+
+Every 512 bytes of every file name the file, its path, the place and the action that wrote them (TAG below).
+Standard output is the journal: what each identity is, when it gained and lost each name, and what was made durable when (see ledger.py).
+It needs the standard library only, so that it runs in guests. STATE, outside of the file system, carries the tree from one call to the next.
+"""
+
+import argparse
+import contextlib
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+import pickle
+import random
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SECTOR = 512
+PAGE = 4096
+TAG = struct.Struct("<8sIIQH")
+"""Magic, identity, action, offset in the file, length of the path; then the path in capitals, so that no name on the disk is taken for it."""
+MAGIC = b"\x9dTagged\x9d"
+LEAST_TAIL = 256
+"""Bytes of a sector that a tag takes at most; no file ends within them."""
+LONGEST_PATH = LEAST_TAIL - TAG.size
+MIB = 1 << 20
+UNSUPPORTED = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY, errno.EPERM, errno.ENOSPC, errno.E2BIG, errno.ENODATA, errno.EXDEV, errno.ENOSYS}
+EXCHANGE = 2  # linux/fs.h RENAME_EXCHANGE
+KEEP_SIZE, PUNCH, COLLAPSE, ZERO, INSERT = 1, 2, 8, 16, 32  # linux/falloc.h
+FICLONE = 0x40049409
+AT_FDCWD, AT_SYMLINK_FOLLOW = -100, 0x400
+
+libc = ctypes.CDLL(None, use_errno=True)
+Name = tuple[int, str]
+"""A directory's identity, and a name in it."""
+
+
+def _checked(result: int) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def fallocate(descriptor: int, mode: int, offset: int, length: int) -> None:
+    _checked(libc.fallocate(descriptor, mode, ctypes.c_int64(offset), ctypes.c_int64(length)))
+
+
+@contextlib.contextmanager
+def folder_opened(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@dataclass
+class File:
+    identity: int
+    names: list[Name] = field(default_factory=list)
+    descriptor: int | None = None
+    """While it is held open."""
+
+
+class Work:
+    """A tree of files and directories that grows, changes and shrinks."""
+
+    def __init__(self, *, is_long: bool, is_dense: bool) -> None:
+        self.rng = random.Random()
+        self.action = 0
+        self.identities = 0
+        self.serial = 0
+        self.files: list[File] = []
+        self.folders: dict[int, Name | None] = {0: None}
+        self.is_long = is_long
+        self.is_dense = is_dense
+
+    # The journal.
+
+    def tell(self, kind: str, *words: object) -> None:
+        print(kind, self.action, *words, sep="\t")
+
+    def born(self, inode: int) -> int:
+        self.identities += 1
+        self.tell("BORN", self.identities, inode)
+        return self.identities
+
+    def gained(self, file: File, name: Name) -> None:
+        file.names.append(name)
+        self.tell("GAINED", file.identity, *name)
+
+    def dropped(self, file: File, name: Name) -> None:
+        file.names.remove(name)
+        self.tell("DROPPED", file.identity, *name)
+        if not file.names and file.descriptor is None:
+            self.files.remove(file)
+
+    # Paths.
+
+    def path(self, name: Name) -> Path:
+        folder, last = name
+        above = self.folders[folder]
+        return (self.path(above) if above else Path()) / last
+
+    def fresh(self, folder: int | None = None) -> Name:
+        """A name that never was."""
+        long = "-so-that-the-directory-grows" * self.rng.choice((0, 0, 0, 1, 2))
+        self.serial += 1
+        return (self.rng.choice(list(self.folders)) if folder is None else folder), f"n{self.serial:06d}{long}"
+
+    def named(self) -> list[File]:
+        return [file for file in self.files if file.names]
+
+    def any(self) -> File:
+        if not self.named():
+            self.create()
+            self.action += 1
+        return self.rng.choice(self.named())
+
+    @contextlib.contextmanager
+    def opened(self, file: File, flags: int = 0) -> Iterator[int]:
+        if file.descriptor is not None and not flags:
+            yield file.descriptor
+            return
+        if not file.names:
+            raise OSError(errno.EINVAL, "it has no name")
+        descriptor = os.open(self.path(self.rng.choice(file.names)), os.O_RDWR | flags)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    # Content.
+
+    def tagged(self, file: File, start: int, length: int) -> bytearray:
+        path = (f"/{self.path(file.names[0])}" if file.names else "").upper().encode()[-LONGEST_PATH:]
+        content = bytearray(random.Random(self.action).randbytes(length) if self.is_dense else b"." * length)
+        for at in range(0, length, SECTOR):
+            head = TAG.pack(MAGIC, file.identity, self.action, start + at, len(path)) + path
+            content[at : at + len(head)] = head
+        return content
+
+    def length(self) -> int:
+        """Seldom much; in whole sectors, or with a last one that has room for its tag."""
+        length = min(int(self.rng.paretovariate(0.5) * 500), self.rng.choice((MIB // 8, MIB // 2)))
+        return length + LEAST_TAIL if 0 < length % SECTOR < LEAST_TAIL else length
+
+    def place(self, size: int) -> int:
+        """Within the file, or behind its end."""
+        return self.rng.choice((0, self.rng.randrange(size // SECTOR + 1) * SECTOR, self.rng.randrange(2 * size // SECTOR + 64) * SECTOR))
+
+    def put(self, file: File, descriptor: int, start: int, length: int) -> None:
+        os.pwrite(descriptor, self.tagged(file, start, length), start)
+
+    def synced(self, file: File, descriptor: int, call: Callable[[int], None] = os.fsync) -> None:
+        call(descriptor)
+        self.tell("SYNCED", file.identity)
+
+    def sometimes_synced(self, file: File, descriptor: int, share: float = 0.15) -> None:
+        if self.rng.random() < share:
+            self.synced(file, descriptor, self.rng.choice((os.fsync, os.fdatasync)))
+
+    def made(self, name: Name, flags: int = os.O_CREAT | os.O_EXCL) -> tuple[File, int]:
+        descriptor = os.open(self.path(name), os.O_RDWR | flags, 0o644)
+        file = File(self.born(os.fstat(descriptor).st_ino))
+        self.files.append(file)
+        self.gained(file, name)
+        return file, descriptor
+
+    # What is done.
+
+    def create(self) -> None:
+        file, descriptor = self.made(self.fresh())
+        self.put(file, descriptor, self.rng.choice((0, 0, 0, self.place(MIB))), self.length())
+        self.sometimes_synced(file, descriptor)
+        os.close(descriptor)
+
+    def change(self) -> None:
+        file = self.rng.choice(self.files or [self.any()])
+        with self.opened(file) as descriptor:
+            self.put(file, descriptor, self.place(os.fstat(descriptor).st_size), self.length())
+            self.sometimes_synced(file, descriptor)
+
+    def append(self) -> None:
+        file = self.any()
+        with self.opened(file) as descriptor:
+            end = -(-os.fstat(descriptor).st_size // SECTOR) * SECTOR
+            self.put(file, descriptor, end, self.length())
+            self.sometimes_synced(file, descriptor)
+
+    def truncate(self) -> None:
+        file = self.any()
+        with self.opened(file) as descriptor:
+            os.ftruncate(descriptor, self.place(os.fstat(descriptor).st_size))
+            self.sometimes_synced(file, descriptor)
+
+    def renew(self) -> None:
+        """As a shell's > does."""
+        file = self.any()
+        with self.opened(file, os.O_TRUNC) as descriptor:
+            self.put(file, descriptor, 0, self.length())
+
+    def remove(self) -> None:
+        file = self.any()
+        name = self.rng.choice(file.names)
+        self.path(name).unlink()
+        self.dropped(file, name)
+
+    def orphan(self) -> None:
+        """Removed while it is open, and written to after that."""
+        file = self.any()
+        if file.descriptor is None:
+            file.descriptor = os.open(self.path(file.names[0]), os.O_RDWR)
+        for name in list(file.names):
+            self.path(name).unlink()
+            self.dropped(file, name)
+        self.put(file, file.descriptor, 0, self.length())
+        self.sometimes_synced(file, file.descriptor, 0.5)
+
+    def close(self) -> None:
+        held = [file for file in self.files if file.descriptor is not None]
+        for file in held[: len(held) // 2 + 1]:
+            self.closed(file)
+
+    def closed(self, file: File) -> None:
+        assert file.descriptor is not None
+        os.close(file.descriptor)
+        file.descriptor = None
+        if not file.names:
+            self.files.remove(file)
+
+    def temporary(self) -> None:
+        """mkstemp and unlink: a name that may never reach the disk."""
+        file, descriptor = self.made(self.fresh())
+        file.descriptor = descriptor
+        if self.rng.random() < 0.3:
+            self.put(file, descriptor, 0, self.length())
+        self.path(file.names[0]).unlink()
+        self.dropped(file, file.names[0])
+        self.put(file, descriptor, 0, self.length() + self.rng.choice((0, 200 << 10)))
+        self.sometimes_synced(file, descriptor, 0.5)
+        if self.rng.random() < 0.7:
+            self.closed(file)
+
+    def nameless(self) -> None:
+        """O_TMPFILE; half of them are given a name."""
+        folder = self.rng.choice(list(self.folders))
+        above = self.folders[folder]
+        descriptor = os.open(self.path(above) if above else ".", os.O_RDWR | os.O_TMPFILE, 0o644)
+        file = File(self.born(os.fstat(descriptor).st_ino), descriptor=descriptor)
+        self.files.append(file)
+        self.put(file, descriptor, 0, self.length())
+        self.sometimes_synced(file, descriptor, 0.5)
+        if self.rng.random() < 0.5:
+            name = self.fresh(folder)
+            here = os.fsencode(f"/proc/self/fd/{descriptor}")
+            _checked(libc.linkat(AT_FDCWD, here, AT_FDCWD, os.fsencode(self.path(name)), AT_SYMLINK_FOLLOW))
+            self.gained(file, name)
+            self.sometimes_synced(file, descriptor, 0.5)
+        if self.rng.random() < 0.7:
+            self.closed(file)
+
+    def churn(self) -> None:
+        """Files that come and go: numbers and blocks are used again."""
+        for _ in range(self.rng.randrange(2, 30)):
+            self.action += 1
+            file, descriptor = self.made(self.fresh(0))
+            self.put(file, descriptor, 0, self.length())
+            self.sometimes_synced(file, descriptor, 0.1)
+            os.close(descriptor)
+            if self.rng.random() < 0.2:
+                self.sync()
+            if self.rng.random() < 0.8:
+                self.action += 1
+                self.path(file.names[0]).unlink()
+                self.dropped(file, file.names[0])
+
+    def replace(self) -> None:
+        """A new file, renamed over an old one."""
+        old = self.any()
+        target = self.rng.choice(old.names)
+        file, descriptor = self.made(self.fresh(target[0]))
+        self.put(file, descriptor, 0, self.length())
+        self.sometimes_synced(file, descriptor, 0.5)
+        os.close(descriptor)
+        self.moved(file, file.names[0], target, over=old)
+
+    def moved(self, file: File, name: Name, target: Name, over: File | None = None) -> None:
+        self.action += 1
+        self.path(name).rename(self.path(target))
+        if over is not None:
+            self.dropped(over, target)
+        self.gained(file, target)
+        self.dropped(file, name)
+
+    def rename(self) -> None:
+        """Once, or several times in a row; into another's name that this gave up, too."""
+        file = self.any()
+        name = self.rng.choice(file.names)
+        given_up = name
+        for _ in range(self.rng.choice((1, 1, 1, 4))):
+            target = self.fresh()
+            self.moved(file, name, target)
+            name = target
+        other = self.any()
+        if other is not file and self.rng.random() < 0.4:
+            self.moved(other, self.rng.choice(other.names), given_up)
+
+    def exchange(self) -> None:
+        first, second = self.any(), self.any()
+        if first is second:
+            return
+        one, two = first.names[0], second.names[0]
+        _checked(libc.renameat2(AT_FDCWD, os.fsencode(self.path(one)), AT_FDCWD, os.fsencode(self.path(two)), EXCHANGE))
+        for file, before, after in ((first, one, two), (second, two, one)):
+            self.gained(file, after)
+            self.dropped(file, before)
+
+    def link(self) -> None:
+        file, name = self.any(), self.fresh()
+        os.link(self.path(file.names[0]), self.path(name))
+        self.gained(file, name)
+
+    def symlink(self) -> None:
+        name = self.fresh()
+        self.path(name).symlink_to("x" * self.rng.choice((20, 100, 500)))
+
+    def xattr(self) -> None:
+        file = self.any()
+        value = (f"VALUE OF {file.identity} ".encode() * 8000)[: self.rng.choice((10, 300, 3000, 9000, 60000))]
+        key = f"user.{self.rng.randrange(5)}"
+        if self.rng.random() < 0.2:
+            os.removexattr(self.path(file.names[0]), key)
+        os.setxattr(self.path(file.names[0]), key, value)
+
+    def make_folder(self) -> None:
+        name = self.fresh()
+        self.path(name).mkdir()
+        identity = self.born(self.path(name).stat().st_ino)
+        self.folders[identity] = name
+        self.tell("GAINED", identity, *name)
+
+    def rename_folder(self) -> None:
+        identity = self.rng.choice(list(self.folders))
+        name, target = self.folders[identity], self.fresh()
+        at: int | None = target[0]
+        while name and at is not None:
+            if at == identity:
+                return
+            above = self.folders[at]
+            at = above[0] if above else None
+        if name:
+            self.path(name).rename(self.path(target))
+            self.folders[identity] = target
+            self.tell("GAINED", identity, *target)
+            self.tell("DROPPED", identity, *name)
+
+    def fill_folder(self) -> None:
+        """Many names, most of which go again."""
+        self.make_folder()
+        folder = max(self.folders)
+        made = []
+        for number in range(20_000 if self.is_long and self.rng.random() < 0.2 else 300):
+            file, descriptor = self.made(self.fresh(folder))
+            if number % 50 == 0:
+                self.put(file, descriptor, 0, self.length())
+            os.close(descriptor)
+            made.append(file)
+        if self.rng.random() < 0.5:
+            self.sync()
+        self.action += 1
+        for file in self.rng.sample(made, len(made) * 9 // 10):
+            self.path(file.names[0]).unlink()
+            self.dropped(file, file.names[0])
+
+    def direct(self) -> None:
+        """Past the page cache; half of it again, before anything else may have been written."""
+        file = self.any()
+        with self.opened(file, os.O_DIRECT) as descriptor, mmap.mmap(-1, MIB) as buffer:
+            start = self.place(os.fstat(descriptor).st_size) // PAGE * PAGE
+            length = min(self.length() // PAGE + 1, 64) * PAGE
+            for _ in range(self.rng.choice((1, 2, 3))):
+                self.action += 1
+                buffer[:length] = bytes(self.tagged(file, start, length))
+                with memoryview(buffer) as view, view[:length] as part:
+                    os.pwrite(descriptor, part, start)
+            self.sometimes_synced(file, descriptor, 0.5)
+
+    def store(self) -> None:
+        """Through a mapping of the file."""
+        file = self.any()
+        with self.opened(file) as descriptor:
+            length = min(self.length() // PAGE + 1, 64) * PAGE
+            start = self.place(os.fstat(descriptor).st_size) // PAGE * PAGE
+            if os.fstat(descriptor).st_size < start + length:
+                os.ftruncate(descriptor, start + length)
+            with mmap.mmap(descriptor, length, offset=start) as mapped:
+                mapped[:] = bytes(self.tagged(file, start, length))
+                if self.rng.random() < 0.3:
+                    mapped.flush()
+
+    def range(self) -> None:
+        """Holes, and ranges that are cut out, pushed in, zeroed or allocated; then something is written there, or nothing."""
+        file = self.any()
+        mode = self.rng.choice((KEEP_SIZE, KEEP_SIZE | PUNCH, KEEP_SIZE | PUNCH, COLLAPSE, INSERT, ZERO, ZERO | KEEP_SIZE))
+        with self.opened(file) as descriptor:
+            size = os.fstat(descriptor).st_size
+            unit = PAGE if mode in (COLLAPSE, INSERT) else SECTOR
+            start, length = self.rng.randrange(size // unit + 1) * unit, self.rng.randrange(1, 40) * unit
+            try:
+                fallocate(descriptor, mode, start, length)
+                self.sometimes_synced(file, descriptor)
+            finally:
+                if self.rng.random() < 0.5:
+                    self.put(file, descriptor, start + PAGE, self.length())
+                    self.sometimes_synced(file, descriptor)
+
+    def clone(self) -> None:
+        """Two files with the same blocks; then one of them changes."""
+        source = self.any()
+        with self.opened(source) as old:
+            file, descriptor = self.made(self.fresh())
+            try:
+                self.tell("CLONED", source.identity, file.identity)
+                fcntl.ioctl(descriptor, FICLONE, old)
+                self.sometimes_synced(file, descriptor)
+                self.action += 1
+                self.put(file, descriptor, self.place(os.fstat(descriptor).st_size), self.length())
+            finally:
+                os.close(descriptor)
+
+    def sync(self) -> None:
+        self.action += 1
+        if self.rng.random() < 0.3:
+            with folder_opened(Path()) as root:
+                _checked(libc.syncfs(root))
+        else:
+            os.sync()
+        self.tell("SYNCED", "*")
+
+    def fsync(self) -> None:
+        file = self.rng.choice(self.files or [self.any()])
+        with self.opened(file) as descriptor:
+            self.synced(file, descriptor, self.rng.choice((os.fsync, os.fdatasync)))
+
+    def fsync_folder(self) -> None:
+        name = self.folders[self.rng.choice(list(self.folders))]
+        with folder_opened(self.path(name) if name else Path()) as folder:
+            os.fsync(folder)
+
+    def weights(self) -> dict[Callable[[], None], int]:
+        often = {self.create: 20, self.change: 14, self.append: 6, self.remove: 8, self.rename: 5, self.truncate: 4, self.make_folder: 3}
+        seldom = {self.renew: 3, self.replace: 4, self.orphan: 4, self.temporary: 5, self.nameless: 4, self.link: 3, self.symlink: 2}
+        special = {self.xattr: 4, self.direct: 5, self.store: 4, self.range: 6, self.exchange: 2, self.clone: 3, self.close: 4}
+        durable = {self.sync: 3, self.fsync: 4, self.fsync_folder: 2}
+        rarely = {self.churn: 2, self.fill_folder: 1, self.rename_folder: 2}
+        return often | seldom | special | durable | rarely
+
+    def drawn(self, actions: int) -> list[str]:
+        """All kinds in any order, then as chance will have it. Each has a seed of its own: whichever are left out, the others stay what they are."""
+        weights = self.weights()
+        chosen = self.rng.sample(list(weights), len(weights)) + self.rng.choices(list(weights), list(weights.values()), k=actions)
+        return [f"{do.__name__}:{self.rng.randrange(1 << 32)}" for do in chosen]
+
+    def run(self, actions: list[str]) -> None:
+        self.tell("INODE", os.stat(".").st_ino)  # noqa: PTH116
+        self.tell("DOES", *actions)
+        for action in actions:
+            name, seed = action.split(":")
+            self.rng = random.Random(seed)
+            self.action += 1
+            try:
+                getattr(self, name)()
+            except OSError as error:
+                if error.errno not in UNSUPPORTED:
+                    raise
+                self.tell("REFUSED", name, errno.errorcode[error.errno or 0])
+        for file in [file for file in self.files if file.descriptor is not None]:
+            self.closed(file)
+        self.tell("END")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("state", type=Path)
+    chosen = parser.add_mutually_exclusive_group(required=True)
+    chosen.add_argument("--draw", nargs=2, metavar=("SEED", "COUNT"))
+    chosen.add_argument("--do", nargs="+", metavar="ACTION:SEED")
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--dense", action="store_true")
+    asked = parser.parse_args()
+    work = pickle.loads(asked.state.read_bytes()) if asked.state.exists() else Work(is_long=asked.long, is_dense=asked.dense)
+    if asked.draw:
+        work.rng = random.Random(asked.draw[0])
+    work.run(asked.do or work.drawn(int(asked.draw[1])))
+    asked.state.write_bytes(pickle.dumps(work))
+
+
+if __name__ == "__main__":
+    main()
