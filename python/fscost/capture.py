@@ -18,7 +18,13 @@ import pyarrow.parquet as pq
 from fscost.errors import DefectError, HostError, InputError
 
 COMPRESSION = "zstd"
-REMEDY = "`fscost recording verify` says how much of it is readable"
+_REMEDIES = {
+    "io": "check the path, its permissions and the space left",
+    "host-disk-full": "make room there, or name another place",
+    "format": "name a recording: a run keeps them as cells/…/recording.fscost",
+    "corrupt": "`fscost recording verify` says how much of it is readable",
+}
+"""By the kind of the native module's error; nothing helps with what a caller may not ask for."""
 OPS = ["read", "write", "flush", "discard", "write_zeroes", "punch"]
 """By their numbers in the recording (docs/recording-format.md)."""
 
@@ -78,8 +84,12 @@ def intervals(recording: Path) -> list[RecordedInterval]:
 
 def verify(recording: Path) -> dict[str, Any]:
     """Every byte read and checked: `whole`, how it ends, what is damaged, totals of what is readable."""
-    with errors(recording):
-        return dict(_open(recording).verify())
+    try:
+        with errors(recording):
+            return dict(_open(recording).verify())
+    except InputError as error:
+        damaged = error.remedy == _REMEDIES["corrupt"]
+        raise InputError(error.what, "nothing of it can be read: record it again, or take a copy" if damaged else error.remedy) from None
 
 
 def pack(recording: Path, level: int = 3) -> None:
@@ -284,8 +294,10 @@ def errors(recording: Path) -> Iterator[None]:
     try:
         yield
     except native.RecordingError as error:
-        text = str(error)
-        raise InputError(text if str(recording) in text else f"{recording}: {text}", REMEDY) from None
+        text, kind = (*error.args, "")[:2]
+        # What the operating system refused names the file already, which may be another than the recording.
+        is_named = kind in ("io", "host-disk-full") or text.startswith((f"{recording}: ", f"{recording} "))
+        raise InputError(text if is_named else f"{recording}: {text}", _REMEDIES.get(kind)) from None
     except native.PanicException as error:
         raise DefectError(f"{recording}: a defect of fscost ({error})", how_to_report(recording)) from None
     except OSError as error:

@@ -1,5 +1,7 @@
 """The errors a person sees. Each names what was wrong, where, and what to do next."""
 
+from collections.abc import Iterable
+
 
 class FscostError(Exception):
     """A refusal with a remedy; the command line prints it and exits with `exit_code`."""
@@ -22,3 +24,12 @@ class DefectError(FscostError):
 
 class HostError(FscostError):
     """Something the host lacks: privilege, FUSE, loop devices, space, memory."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """The remedy for a misspelt name, upper case included; None if no known name is close."""
+    import difflib
+
+    by_lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), by_lower, n=3)
+    return f"did you mean {' or '.join(by_lower[name] for name in close)}?" if close else None

@@ -22,5 +22,5 @@ def test_a_reader_who_goes_ends_it_quietly(command: list[str]) -> None:
 def test_output_that_has_no_room_is_one_clear_error(command: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run([PROGRAM, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert ended.stderr == "fscost: the output cannot be written: No space left on device\n"
+    assert ended.stderr == "fscost: the output cannot be written: No space left on device\n  write it somewhere else, or make room there\n"
     assert ended.returncode == 2

@@ -107,7 +107,7 @@ SPECIAL: dict[str, tuple[tuple[str, ...], str]] = {
     "twice": (("--on", "ext4", "--on", "ext4"), "'ext4' is named twice"),
     "size": (("--size", "4X"), "'4X' is no size"),
     "disk too small": (("--size", "32M"), "too small"),
-    "repetitions": (("--min-repetitions", "5", "--max-repetitions", "3"), "5 to 3 repetitions"),
+    "repetitions": (("--min-repetitions", "5", "--max-repetitions", "3"), "--max-repetitions 3 is below --min-repetitions 5"),
     "metric": (("--metric", "speed"), "'speed'"),
     "precision": (("--precision", "7"), "--precision 7"),
     "minutes": (("--max-minutes", "0"), "--max-minutes 0"),
@@ -194,9 +194,9 @@ def test_a_killed_run_is_resumed_too_and_its_lock_is_gone(slow: "subprocess.Pope
 def test_resume_takes_no_other_options_but_those_that_say_how_long(compare: Run, fscost: Run, tmp_path: Path) -> None:
     compare("--on", "ext4", "--on", "xfs", *THREE, "--out", "here")
     for other, words in (
-        (("--on", "btrfs"), "was run with --on"),
-        (("--seed", "9"), "was run with --seed 0, not 9"),
-        (("--", "false"), "was run with --command"),
+        (("--on", "btrfs"), "--on btrfs is not what here was run with: ext4 xfs"),
+        (("--seed", "9"), "--seed 9 is not what here was run with: 0"),
+        (("--", "false"), "this command is not what here was run with: true"),
     ):
         assert words in fscost("compare", "--lab", "fake", "--resume", "here", *other, check=(2,)).stderr
     fscost("compare", "--lab", "fake", "--resume", "here", "--seed", "0", "--min-repetitions", "5", "--max-repetitions", "5")

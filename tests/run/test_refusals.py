@@ -29,7 +29,7 @@ Go = Callable[..., RunOutcome]
         ({"profiles": (Profile("xfs", "xfs"), Profile("xfs", "xfs"))}, "named twice"),
         ({"profiles": (Profile("x\x1b[31m", "xfs"),)}, "cannot be printed"),
         ({"baseline": "zfs"}, "none of the profiles"),
-        ({"disk_size_bytes": 1 << 20}, "cannot be made"),
+        ({"disk_size_bytes": 4096}, "cannot be made"),
         ({"disk_size_bytes": (1 << 30) + 1}, "cannot be made"),
         ({"disk_size_bytes": 2 << 40}, "cannot be made"),
         ({"disk_size_bytes": 64 << 20}, "too small for two-steps"),

@@ -96,8 +96,10 @@ def test_a_wrong_table_of_published_figures_is_refused(old: str, new: str, messa
 
 
 def test_an_unknown_study_and_scale_name_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="journal-tax, nine-filesystems, snapshot-atime"):
-        study.load("journal")
+    with pytest.raises(InputError, match="studies: journal-tax, nine-filesystems, snapshot-atime"):
+        study.load("")
+    with pytest.raises(InputError, match="did you mean journal-tax"):
+        study.load("journaltax")
     with pytest.raises(InputError, match="small or full"):
         study.scale_of(study.load("journal-tax"), "huge")
 

@@ -97,7 +97,7 @@ def test_impossible_options(name: str, options: dict[str, str], words: str) -> N
 def test_unknown_names_get_a_suggestion() -> None:
     with pytest.raises(InputError, match="did you mean small-files"):
         workload.resolve("smal-files")
-    with pytest.raises(InputError, match="there are big-and-small, big-file"):
+    with pytest.raises(InputError, match="workloads: big-and-small, big-file"):
         workload.resolve("")
 
 

@@ -39,8 +39,16 @@ mod _native {
     }
 }
 
+/// Its arguments: what went wrong, and the kind of it in one word.
 fn error(error: recording::Error) -> PyErr {
-    RecordingError::new_err(error.to_string())
+    let kind = match error.kind {
+        recording::ErrorKind::Io => "io",
+        recording::ErrorKind::HostDiskFull => "host-disk-full",
+        recording::ErrorKind::Format => "format",
+        recording::ErrorKind::Corrupt => "corrupt",
+        recording::ErrorKind::Invalid => "invalid",
+    };
+    RecordingError::new_err((error.to_string(), kind))
 }
 
 /// A recording opened for reading; one that was cut or damaged opens as far as it is whole.

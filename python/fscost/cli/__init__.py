@@ -1,5 +1,18 @@
 """The command line. Nothing imports it."""
 
-from fscost.cli.app import main
+import sys
+
+
+def main() -> None:
+    """The entry point `fscost`. Its modules are imported here, so that a limit that stops an import is one clear error too."""
+    try:
+        from fscost.cli.app import main as program
+    except (ImportError, MemoryError, OSError) as error:
+        print(f"fscost: it cannot start: {error}\n  run `make setup`, and look at the limits of memory and files (`ulimit -a`)", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    program()
+
 
 __all__ = ["main"]

@@ -1,53 +1,24 @@
 """The commands, and what becomes of an error: one clear message and exit 2, never a traceback."""
 
-import contextlib
 import errno
 import os
 import sys
-from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import TextIO
 
 import typer
-from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from fscost.cli import compare, doctor, explain, profiles, recording, show, study, workloads
 from fscost.cli.output.grid import plain
+from fscost.cli.usage import READER_GONE, Commands, explained
 from fscost.errors import FscostError, HostError
 
-READER_GONE = 141
-"""What a shell says of a program that SIGPIPE ended."""
-_OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
-"""What writing to a file that is open can fail with (write(2)); an error about a file that fscost opened by itself names that file."""
-
-
-class _Commands(TyperGroup):
-    """Where nobody reads any more (`fscost profiles | head`), typer would exit 1, as if something had failed."""
-
-    def make_context(self, *arguments: Any, **options: Any) -> Any:
-        with _until_the_reader_goes():
-            return super().make_context(*arguments, **options)
-
-    def invoke(self, ctx: Any) -> Any:
-        with _until_the_reader_goes():
-            return super().invoke(ctx)
-
-
-@contextlib.contextmanager
-def _until_the_reader_goes() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        raise typer.Exit(READER_GONE) from None
-    except SystemExit as ending:
-        # rich, which prints help, exits 1 by itself (`Console.on_broken_pipe`).
-        if isinstance(ending.__context__, BrokenPipeError):
-            raise typer.Exit(READER_GONE) from None
-        raise
-
+_LONGEST_PATH = 200
+"""Of a path in a message: one that is too long for the kernel would fill the screen."""
 
 app = typer.Typer(
     name="fscost",
-    cls=_Commands,
+    cls=Commands,
     help="What a file system and its options really cost: bytes to the device, time, CPU, space.",
     no_args_is_help=True,
     add_completion=False,
@@ -66,28 +37,78 @@ app.add_typer(recording.app, name="recording")
 
 def main() -> None:
     """The entry point `fscost`."""
+    _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         _forgive(stream)
     try:
         try:
-            app()
+            code = app(prog_name="fscost", standalone_mode=False)
         finally:
             sys.stdout.flush()
+        sys.exit(code or 0)
+    except TyperException as error:
+        _end(explained(error))
     except FscostError as error:
-        print(f"fscost: {plain(str(error))}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        _end(error)
     except KeyboardInterrupt:
         print("fscost: interrupted", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         _give_up_output()
         sys.exit(READER_GONE)
+    except MemoryError:
+        _end(HostError("out of memory", "end other programs first, or raise the limit of memory (`ulimit -v`)"))
     except OSError as error:
-        if error.errno not in _OUTPUT_ERRORS or error.filename is not None:
-            raise
-        _give_up_output()
-        print(f"fscost: the output cannot be written: {error.strerror}", file=sys.stderr)
-        sys.exit(HostError.exit_code)
+        if _is_of_output(error):
+            _give_up_output()
+        _end(HostError(*_of_the_host(error)))
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Whether standard output failed (write(2)); an error about a file that fscost opened itself names that file."""
+    return error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF)
+
+
+def _of_the_host(error: OSError) -> tuple[str, str]:
+    """What the operating system refused, and what may help."""
+    if _is_of_output(error):
+        return f"the output cannot be written: {error.strerror}", "write it somewhere else, or make room there"
+    if error.filename is None and error.errno == errno.ENOENT:
+        return "the working directory is gone (getcwd: no such file or directory)", "change to a folder that exists"
+    remedies = {
+        errno.EMFILE: "raise the limit of open files (`ulimit -n`)",
+        errno.EAGAIN: "raise the limit of processes (`ulimit -u`)",
+        errno.ENOMEM: "end other programs first, or raise the limit of memory (`ulimit -v`)",
+        errno.ENAMETOOLONG: "give a shorter name",
+        errno.ENOSPC: "make room there, or name another place",
+    }
+    what = f"{_shortened(os.fsdecode(error.filename))}: {error.strerror}" if error.filename else f"the system refused: {error.strerror}"
+    return what, remedies.get(
+        error.errno or 0, "check that path and its permissions" if error.filename else "see the limits that `ulimit -a` prints"
+    )
+
+
+def _shortened(path: str) -> str:
+    return path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}…"
+
+
+def _end(error: FscostError | None) -> None:
+    if error is None:
+        sys.exit(2)
+    print(f"fscost: {plain(str(error))}", file=sys.stderr)
+    sys.exit(error.exit_code)
+
+
+def _open_missing_streams() -> None:
+    """A program that is started without standard streams (`fscost … >&-`) would get their numbers for the first files that it opens."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def _give_up_output() -> None:

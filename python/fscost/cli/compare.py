@@ -12,7 +12,7 @@ from fscost import run
 from fscost.cli.labs import AUTO, KERNELS, choose_lab, real_device
 from fscost.cli.output import Outputs
 from fscost.cli.progress import progress
-from fscost.cli.request import DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request, absolute_images, resumed, to_spec
+from fscost.cli.request import DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request, absolute_images, resumed, some_path, to_spec, with_range
 from fscost.errors import InputError
 from fscost.lab.base import Lab
 from fscost.results import load
@@ -47,14 +47,19 @@ def compare(
     ] = None,
     scale: Annotated[float | None, typer.Option(help="Size of a built-in workload; 1 is its own.", rich_help_panel=_WHAT)] = None,
     source: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="The repository or tarball that a workload uses.", rich_help_panel=_WHAT)
+        Path | None, typer.Option(parser=some_path, metavar="PATH", help="The repository or tarball that a workload uses.", rich_help_panel=_WHAT)
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An option of the workload; repeat.", rich_help_panel=_WHAT)
     ] = None,
     seed: Annotated[int, typer.Option(help="Of everything random.", rich_help_panel=_WHAT)] = Request.seed,
     settle: Annotated[
-        str | None, typer.Option(metavar="sync|remount", help="What ends each phase. (default: as the workload says)", rich_help_panel=_HOW)
+        str | None,
+        typer.Option(
+            metavar="sync|remount|none",
+            help="How each phase ends; none leaves writes to the unmount. (default: as the workload says)",
+            rich_help_panel=_HOW,
+        ),
     ] = None,
     drop_caches: Annotated[
         bool, typer.Option("--drop-caches", help="Empty the page cache before each phase.", rich_help_panel=_HOW)
@@ -115,8 +120,12 @@ def compare(
         str | None,
         typer.Option(metavar="SIZE", help="End a cell whose recording grows beyond it, for example 20G.", rich_help_panel=_WHERE),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="(default: fscost-runs/TIME-WORKLOAD)", rich_help_panel=_WHERE)] = None,
-    resume: Annotated[Path | None, typer.Option(metavar="DIR", help="Go on with an interrupted run.", rich_help_panel=_WHERE)] = None,
+    out: Annotated[
+        Path | None, typer.Option(parser=some_path, metavar="DIR", help="(default: fscost-runs/TIME-WORKLOAD)", rich_help_panel=_WHERE)
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(parser=some_path, metavar="DIR", help="Go on with an interrupted run.", rich_help_panel=_WHERE)
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print every command, run none.", rich_help_panel=_WHERE)] = False,
     json: Annotated[
         bool, typer.Option("--json", help="One JSON object on standard output, in place of the table.", rich_help_panel=_WHERE)
@@ -170,6 +179,8 @@ def compare(
         before = load(resume).manifest
         asked = resumed(before.request, asked, _given(context), resume)
         lab = before.lab if lab == AUTO else lab
+    else:
+        asked = with_range(asked, _given(context))
     claimed = real_device(asked.device, erase_device, force)
     spec = to_spec(
         asked,

@@ -25,6 +25,8 @@ def choose_lab(name: str, spec: RunSpec, device: RealDevice | None = None, modul
     if kind == "fake":
         return FakeLab.from_text(options), f"{HOST}.fake.{id(options)}"
     kernels = [profile.kernel for profile in spec.profiles if profile.kernel]
+    if modules and not _images(kernels):
+        raise InputError("--modules goes with a --kernel that is an image", "leave it out, or give --kernel the image's path")
     if name == AUTO:
         name, because = ("vm", "") if kernels else ("native", "") if device is not None else _where(spec)
         if because:
@@ -76,6 +78,8 @@ def _say(line: str) -> None:
 def real_device(device: str | None, erase: str | None, force: bool) -> RealDevice | None:
     """The block device that a person gave up, checked by the lab."""
     if device is None:
+        if force:
+            raise InputError("--force goes with --device, which is missing", "leave it out: only a real device can hold something")
         if erase is not None:
             raise InputError("--erase-device confirms --device, which is missing", f"--device {erase} --erase-device {erase}")
         return None

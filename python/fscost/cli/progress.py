@@ -43,7 +43,7 @@ class Progress(Listener):
 
     def starts(self, spec: RunSpec, estimate: Estimate, finished_cells: int) -> None:
         host = "an unknown size of recordings" if estimate.host_bytes is None else f"recordings of at most {human_bytes(estimate.host_bytes)}"
-        cells = f"{_range(estimate.cells_min, estimate.cells_max)} cells, seed {spec.seed}"
+        cells = f"{_range(estimate.cells_min, estimate.cells_max)} cell{'s' * (estimate.cells_max != 1)}, seed {spec.seed}"
         if finished_cells:
             cells += f"; {finished_cells} are finished already"
         lasts = f"a guess: {_range(human_seconds(estimate.seconds_min), human_seconds(estimate.seconds_max))}"

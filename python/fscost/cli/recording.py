@@ -11,11 +11,13 @@ import typer
 
 from fscost import capture
 from fscost.cli.output.units import human_bytes
+from fscost.cli.request import some_path
+from fscost.cli.usage import Commands
 from fscost.errors import FscostError, InputError
 
-app = typer.Typer(help="Look into a recording, or take it elsewhere.", no_args_is_help=True)
+app = typer.Typer(cls=Commands, help="Look into a recording, or take it elsewhere.", no_args_is_help=True)
 
-Source = Annotated[Path, typer.Argument(metavar="RECORDING", help="A file that a run kept: cells/…/recording.fscost.")]
+Source = Annotated[Path, typer.Argument(parser=some_path, metavar="RECORDING", help="A file that a run kept: cells/…/recording.fscost.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 
 
@@ -105,7 +107,7 @@ def verify(recording: Source, json_: Json = False) -> None:
 @app.command()
 def export(
     recording: Source,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to make; must not exist.")],
+    out: Annotated[Path, typer.Argument(parser=some_path, metavar="OUT", help="The file to make; must not exist.")],
     form: Annotated[Form, typer.Option("--as", help="A plain disk image, a table of requests, or a dm-log-writes log.")],
     disk: Annotated[str, typer.Option(help="Which disk.")] = "main",
     at: Annotated[str | None, typer.Option(metavar="INSTANT", help="An image as of a mark's name, or of seconds since the beginning.")] = None,
@@ -127,7 +129,7 @@ def export(
 @app.command()
 def strip(
     recording: Source,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The recording to make; must not exist.")],
+    out: Annotated[Path, typer.Argument(parser=some_path, metavar="OUT", help="The recording to make; must not exist.")],
     names: Annotated[Names, typer.Option(help="Replace all names, all but short extensions, or none.")] = Names.REPLACE,
 ) -> None:
     """Take the contents of files out, so that it can be shared: docs/sharing.md says what is left."""
@@ -140,8 +142,8 @@ def strip(
 
 @app.command("import")
 def import_(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="A log of the kernel's dm-log-writes target.")],
-    recording: Annotated[Path, typer.Argument(metavar="RECORDING", help="The recording to make; must not exist.")],
+    log: Annotated[Path, typer.Argument(parser=some_path, metavar="LOG", help="A log of the kernel's dm-log-writes target.")],
+    recording: Annotated[Path, typer.Argument(parser=some_path, metavar="RECORDING", help="The recording to make; must not exist.")],
 ) -> None:
     """Make a recording of a dm-log-writes log."""
     print(f"{recording}: {capture.import_dm_log_writes(log, recording)} entries")

@@ -1,5 +1,6 @@
 """What `fscost compare` was asked, as JSON keeps it: a resumed run asks the same again."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -76,12 +77,29 @@ def resumed(stored: Mapping[str, Any], asked: Request, given: Sequence[str], fol
         if name in STOPPING + LIMITS:
             before = replace(before, **{name: getattr(asked, name)})
         elif name in known and getattr(before, name) != getattr(asked, name):
-            option = f"--{name.replace('_', '-')}"
+            what = "this command" if name == "command" else f"--{name.replace('_', '-')} {_spelled(getattr(asked, name))}"
             raise InputError(
-                f"{folder} was run with {option} {getattr(before, name)!r}, not {getattr(asked, name)!r}",
-                "leave the option out, or start a new run",
+                f"{what} is not what {folder} was run with: {_spelled(getattr(before, name)) or 'nothing'}",
+                "leave it out, or start a new run",
             )
-    return before
+    return with_range(before, given)
+
+
+def with_range(request: Request, given: Sequence[str]) -> Request:
+    """Of the two bounds of repetitions the one that nobody gave gives way to the other."""
+    least, most = request.min_repetitions, request.max_repetitions
+    if "min_repetitions" not in given and 1 <= most < least:
+        return replace(request, min_repetitions=most)
+    if "max_repetitions" not in given and least > most:
+        return replace(request, max_repetitions=least)
+    return request
+
+
+def _spelled(value: object) -> str:
+    """As people write it on a command line."""
+    if isinstance(value, tuple):
+        return shlex.join(value)
+    return "" if value is None else str(value)
 
 
 def _fits(value: Any, kind: Any) -> bool:
@@ -103,7 +121,7 @@ def to_spec(request: Request, folder: Path, *, resume: bool, command_line: Seque
         seed=request.seed,
         baseline="" if request.baseline is None else profile.on_kernels(profile.resolve(request.baseline), request.kernel)[0].name,
         stopping=StoppingRule(**{name: getattr(request, name) for name in STOPPING}),
-        disk_size_bytes=device_bytes or (0 if request.size is None else parse_size_bytes(request.size)),
+        disk_size_bytes=device_bytes or _size_bytes(request),
         settle=request.settle,
         drop_caches=request.drop_caches,
         probe_interval_ms=request.probe,
@@ -119,10 +137,23 @@ def to_spec(request: Request, folder: Path, *, resume: bool, command_line: Seque
     )
 
 
+def _size_bytes(request: Request) -> int:
+    """0 where none was given: as large as the workload needs."""
+    if request.size is None:
+        return 0
+    try:
+        size = parse_size_bytes(request.size)
+    except InputError as error:
+        raise InputError(f"--size {error.what}", error.remedy) from None
+    if size == 0:
+        raise InputError(f"--size {request.size} leaves no disk", "write it as 4G, 512M or 1T")
+    return size
+
+
 def _workload(request: Request) -> Workload:
     if request.command:
         for option, value in (("--workload", request.workload), ("--source", request.source), ("--set", request.set), ("--scale", request.scale)):
-            if value:
+            if value not in (None, ()):
                 raise InputError(f"{option} goes with a built-in workload, not with a command after --", "leave one of the two out")
         if not request.command[0].strip():
             raise InputError("the command is empty", "write it after --, as in: fscost compare -- make -j2")
@@ -130,12 +161,19 @@ def _workload(request: Request) -> Workload:
     if request.prepare:
         raise InputError("--prepare goes with a command after --", "built-in workloads prepare themselves")
     return workload.resolve(
-        request.workload or DEFAULT_WORKLOAD,
+        DEFAULT_WORKLOAD if request.workload is None else request.workload,
         scale=request.scale,
         seed=request.seed,
         source=None if request.source is None else Path(request.source),
         options=parse_options(request.set),
     )
+
+
+def some_path(text: str) -> Path:
+    """A path of the command line: an empty one would be the working directory."""
+    if not text:
+        raise InputError("'' is not a path", "name a file or a folder")
+    return Path(text)
 
 
 def absolute_images(kernels: Sequence[str]) -> list[str]:
@@ -149,7 +187,7 @@ def parse_options(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals or key in found:
-            raise InputError(f"--set {text!r} is no option of its own", "write --set KEY=VALUE, each key once")
+            raise InputError(f"--set {text!r} gives no option a value, or one a second time", "write --set KEY=VALUE, each key once")
         found[key] = value
     return found
 

@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from fscost.cli.output import Outputs
+from fscost.cli.request import some_path
 from fscost.results import load
 
 
 def show(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder that `fscost compare` made.")],
+    run: Annotated[Path, typer.Argument(parser=some_path, metavar="RUN", help="The folder that `fscost compare` made.")],
     json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, in place of the table.")] = False,
     csv: Annotated[str | None, typer.Option(metavar="FILE", help="The rows as CSV; - for standard output.")] = None,
     markdown: Annotated[str | None, typer.Option(metavar="FILE", help="The tables as Markdown; - for standard output.")] = None,

@@ -15,14 +15,18 @@ from fscost.cli.output import study as output
 from fscost.cli.output.emit import STDOUT, Outputs, write
 from fscost.cli.output.study_view import study_view
 from fscost.cli.progress import progress
-from fscost.cli.request import absolute_images, parse_options
+from fscost.cli.request import absolute_images, parse_options, some_path
+from fscost.cli.usage import Commands
 from fscost.errors import InputError
 from fscost.lab.base import Lab
 from fscost.results import RunResults, load
 from fscost.run import RunOutcome, RunSpec
 
 app = typer.Typer(
-    name="study", help="Published experiments, run again: published beside measured, a verdict for each claim.", no_args_is_help=True
+    name="study",
+    cls=Commands,
+    help="Published experiments, run again: published beside measured, a verdict for each claim.",
+    no_args_is_help=True,
 )
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, in place of the tables.")]
@@ -46,8 +50,8 @@ def run_(
     min_repetitions: Annotated[int | None, typer.Option(help="At least. (default: as the scale says)")] = None,
     max_repetitions: Annotated[int | None, typer.Option(help="At most. (default: as the scale says)")] = None,
     max_minutes: Annotated[float | None, typer.Option(help="At most; the first repetition is always completed.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="(default: fscost-runs/TIME-study-NAME)")] = None,
-    resume: Annotated[Path | None, typer.Option(metavar="DIR", help="Go on with an interrupted run.")] = None,
+    out: Annotated[Path | None, typer.Option(parser=some_path, metavar="DIR", help="(default: fscost-runs/TIME-study-NAME)")] = None,
+    resume: Annotated[Path | None, typer.Option(parser=some_path, metavar="DIR", help="Go on with an interrupted run.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print every command, run none.")] = False,
     json: Json = False,
     markdown: Markdown = None,
@@ -109,14 +113,22 @@ def run_(
 
 @app.command()
 def show(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder that `fscost study run` made.")],
+    folder: Annotated[Path, typer.Argument(parser=some_path, metavar="RUN", help="The folder that `fscost study run` made.")],
     json: Json = False,
     markdown: Markdown = None,
 ) -> None:
     """Judge a finished run again, by the rules as they are now, and print the report."""
     Outputs(json=json, markdown=markdown).check()
     results = load(folder)
-    _emit(study.report(study.load(str(results.manifest.request.get("study", ""))), results), json, markdown)
+    _emit(study.report(_study_of(results), results), json, markdown)
+
+
+def _study_of(results: RunResults) -> study.Study:
+    """A run of `fscost compare` is none: its request names no study."""
+    name = results.manifest.request.get("study")
+    if not isinstance(name, str) or not name:
+        raise InputError(f"{results.folder} is not the run of a study", f"`fscost show {results.folder}` prints its tables")
+    return study.load(name)
 
 
 def _execute(spec: RunSpec, lab: Lab, lock: str) -> RunOutcome:

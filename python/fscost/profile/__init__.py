@@ -1,10 +1,8 @@
 """Profiles: from what people spell to what is formatted and mounted."""
 
-import difflib
-
-from fscost.errors import InputError
+from fscost.errors import InputError, did_you_mean
 from fscost.profile.array import on_array, without_array
-from fscost.profile.families import LATER, family_of, known_types
+from fscost.profile.families import LATER, family_of, formattable_types, known_types
 from fscost.profile.flags import split_flags
 from fscost.profile.kernels import on_kernels
 from fscost.profile.load import load_catalogue
@@ -38,8 +36,7 @@ def resolve(text: str) -> Profile:
     if first in named and not rest:
         return named[first]
     if first not in named and first not in known_types():
-        close = difflib.get_close_matches(first, {*named, *known_types()}, n=3)
-        remedy = f"did you mean {' or '.join(close)}?" if close else f"types: {', '.join(known_types())}"
+        remedy = did_you_mean(first, [*named, *formattable_types()]) or f"types: {', '.join(formattable_types())}"
         raise InputError(f"profile '{text}': no file system or profile is called '{first}'", f"{remedy} (`fscost profiles` lists all)")
     base = named.get(first, Profile(first, first))
     name = " ".join(text.split())
@@ -61,7 +58,7 @@ def plan_format(profile: Profile, *, disk_size_bytes: int, seed: int) -> FormatP
     """Every command that makes and mounts `profile`; `disk_size_bytes` is the size of disks that do not set their own."""
     family = family_of(profile.type)
     if family is None:
-        raise InputError(f"profile '{profile.name}': {why_not(profile)}", f"use {', '.join(t for t in known_types() if family_of(t))}")
+        raise InputError(f"profile '{profile.name}': {why_not(profile)}", f"use {', '.join(formattable_types())}")
     flags, _ = split_flags(family.grammar(profile.type), profile.mkfs_flags)
     main = profile.disks[0]
     plan = family.plan(without_array(profile), flags, main.size_bytes or disk_size_bytes, seed)

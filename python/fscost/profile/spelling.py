@@ -12,7 +12,9 @@ from fscost.profile.model import DiskSpec, Profile
 
 JOURNAL_BYTES = 256 << 20  # of a second disk whose size nobody gave; plenty for any journal, and soon zeroed by mkfs.xfs
 
-_DEVICE_OPTIONS = frozenset({"device", "jdev", "journal_dev", "journal_path", "logdev", "loop", "rtdev"})
+_LONGEST = 1000  # characters; a profile is the name of a row in every table
+
+_DEVICE_OPTIONS = frozenset({"device", "jdev", "journal_dev", "journal_path", "logdev", "rtdev"})
 
 # Of each set the kernel heeds one, not always the last (mount(2): strictatime beats noatime): an extension replaces its base's.
 _EXCLUSIVE = (
@@ -25,6 +27,8 @@ def split_words(text: str) -> list[str]:
     """The words of a profile as a shell would split them; InputError for what no shell would take."""
     if unprintable := next((c for c in text if not c.isprintable() and c != "\t"), None):
         raise InputError(f"profile: contains {unprintable!r}", "a profile is one line of text")
+    if len(text) > _LONGEST:
+        raise InputError(f"profile '{text[:40]}…': {len(text):,} characters", f"a profile has at most {_LONGEST:,}")
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -65,6 +69,8 @@ def check_mount_options(options: str) -> None:
         key, _, value = item.partition("=")
         if not key or any(c.isspace() for c in item):
             raise InputError(f"-o: '{options}' is not a comma list of mount options", "write them as in -o noatime,commit=30")
+        if key == "loop":
+            raise InputError("-o loop: the disks of a profile are block devices already", "leave it out")
         if key in _DEVICE_OPTIONS:
             check_device_value(f"-o {key}", value)
 

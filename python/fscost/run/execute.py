@@ -15,7 +15,7 @@ from fscost.run import folder as run_folder
 from fscost.run.lanes import Ran, run_cells
 from fscost.run.listener import Listener
 from fscost.run.lock import HOST, exclusive
-from fscost.run.need import check_host, estimate
+from fscost.run.need import check_host, estimate, fewer_recordings
 from fscost.run.record import RUN_ENDING_KINDS, record, why_give_up
 from fscost.run.spec import RunSpec
 from fscost.run.stopping import remaining_s, why_stop
@@ -99,7 +99,7 @@ class _Run:
             reasons = "; ".join(dict.fromkeys(entry.because for entry in skipped))
             raise HostError(f"no profile can run here: {reasons}", "`fscost doctor` looks at everything")
         found = estimate(spec, self.lab, len(spec.profiles) - len(skipped))
-        check_host(spec.folder, found)
+        check_host(spec.folder, found, spec.keep)
         store = run_folder.create(spec, self.lab, skipped) if earlier is None else earlier
         self.listener.starts(spec, found, len(store.manifest.cells))
         try:
@@ -196,7 +196,7 @@ class _Run:
         self.listener.cell_ends(kept, remaining_s(self.spec.stopping, store.results, running, cell.repetition, cells_left, lanes))
         if kept.status == "failed":
             if kept.kind in RUN_ENDING_KINDS:
-                raise HostError(kept.because, "free some space, or keep fewer recordings: --keep none")
+                raise HostError(kept.because, "free some space there" + fewer_recordings(self.spec.keep))
             because = why_give_up(_failures(store, kept.profile))
             if because is not None:
                 self.listener.gives_up(kept.profile, because)

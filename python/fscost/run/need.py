@@ -43,7 +43,7 @@ def estimate(spec: RunSpec, lab: Lab, profiles: int) -> Estimate:
     )
 
 
-def check_host(folder: Path, need: Estimate) -> None:
+def check_host(folder: Path, need: Estimate, keep: str = "one") -> None:
     """Refuse what would end in a full disk or in the kernel's out-of-memory killer."""
     existing = folder.absolute()
     while not existing.exists():
@@ -53,7 +53,7 @@ def check_host(folder: Path, need: Estimate) -> None:
     if free < wanted:
         raise HostError(
             f"the run may need {_mib(wanted)} for recordings, and {existing} has {_mib(free)} free",
-            "free some space, name another folder with --out, or keep fewer recordings: --keep none",
+            "free some space, or name another folder with --out" + fewer_recordings(keep),
         )
     available = memory_available_bytes()
     if available is not None and available < LEAST_MEMORY_BYTES:
@@ -63,6 +63,11 @@ def check_host(folder: Path, need: Estimate) -> None:
         )
     if not os.access(existing, os.W_OK):
         raise HostError(f"{existing} cannot be written to", "name another folder with --out")
+
+
+def fewer_recordings(keep: str) -> str:
+    """What else makes room: nothing, where no recording is kept anyway."""
+    return "" if keep == "none" else "; --keep none keeps no recordings"
 
 
 def memory_available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:

@@ -5,13 +5,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fscost.errors import InputError
+from fscost.errors import InputError, did_you_mean
 from fscost.profile.model import Profile
 from fscost.results import METRICS, TOTAL, Combine, written
 from fscost.workload.model import Workload
 
 DEFAULT_DISK_BYTES = 4 << 30
-SMALLEST_DISK_BYTES = 16 << 20
+SMALLEST_DISK_BYTES = 64 << 10
 LARGEST_DISK_BYTES = 1 << 40
 SMALLEST_RECORDING_BYTES = 1 << 20
 KEEP = ("all", "one", "none")
@@ -31,20 +31,24 @@ class StoppingRule:
     precision: float = 0.02
 
     def __post_init__(self) -> None:
-        if self.min_repetitions < 1 or self.max_repetitions < self.min_repetitions:
+        for option, value in (("--min-repetitions", self.min_repetitions), ("--max-repetitions", self.max_repetitions)):
+            if value < 1:
+                raise InputError(f"{option} {value} measures nothing", "give 1 or more")
+        if self.max_repetitions < self.min_repetitions:
             raise InputError(
-                f"{self.min_repetitions} to {self.max_repetitions} repetitions is no range",
-                "--min-repetitions is at least 1, and --max-repetitions at least as many",
+                f"--max-repetitions {self.max_repetitions} is below --min-repetitions {self.min_repetitions}",
+                "give at least as many, or leave one out",
             )
         if not self.max_minutes > 0:
             raise InputError(f"--max-minutes {self.max_minutes:g} leaves no time", "give more than 0")
         if not 0 < self.precision < 1:
             raise InputError(f"--precision {self.precision:g} is out of range", "give a fraction: 0.02 is ± 2 %")
         if self.metric not in METRICS or METRICS[self.metric].combine is Combine.ONLY:
-            usable = [name for name, metric in METRICS.items() if metric.combine is not Combine.ONLY and name not in written.MEANINGS]
+            usable = [name for name, metric in METRICS.items() if metric.combine is not Combine.ONLY]
+            listed = [name for name in usable if name not in written.MEANINGS]
             raise InputError(
-                f"--metric {self.metric!r} is none that has a total",
-                f"one of: {', '.join(usable)}, or a part of what was written: {written.JOURNAL} …",
+                f"--metric {self.metric!r} {'has no total' if self.metric in METRICS else 'is unknown'}",
+                did_you_mean(self.metric, usable) or f"one of: {', '.join(listed)}, or a part of what was written: {written.JOURNAL} …",
             )
 
 
@@ -121,7 +125,10 @@ def _check_profiles(spec: RunSpec) -> None:
         if any(not character.isprintable() for character in profile.name):
             raise InputError(f"profile {profile.name!r} has characters that cannot be printed", "spell it without them")
     if spec.baseline and spec.baseline not in seen:
-        raise InputError(f"the baseline {spec.baseline!r} is none of the profiles", f"one of: {', '.join(p.name for p in spec.profiles)}")
+        raise InputError(
+            f"the baseline {spec.baseline!r} is none of the profiles",
+            did_you_mean(spec.baseline, seen) or f"one of: {', '.join(p.name for p in spec.profiles)}",
+        )
 
 
 def _check_workload(workload: Workload) -> None:
@@ -136,7 +143,7 @@ def _check_workload(workload: Workload) -> None:
 def _check_options(spec: RunSpec) -> None:
     size = spec.disk_size_bytes
     if spec.device is None and (not SMALLEST_DISK_BYTES <= size <= LARGEST_DISK_BYTES or size % 4096):
-        raise InputError(f"a disk of {size} bytes cannot be made", "--size takes 16M to 1T, in whole 4 KiB blocks")
+        raise InputError(f"a disk of {size} bytes cannot be made", "--size takes 64K to 1T, in whole 4 KiB blocks")
     if size < spec.workload.disk_bytes:
         need = -(-spec.workload.disk_bytes >> 20)
         raise InputError(
@@ -151,9 +158,8 @@ def _check_options(spec: RunSpec) -> None:
     for path in spec.writable:
         if not path.is_dir():
             raise InputError(f"--writable {path} is not a folder", "name a folder that exists")
-    if spec.keep not in KEEP:
-        raise InputError(f"--keep {spec.keep!r} is unknown", f"one of: {', '.join(KEEP)}")
-    if spec.settle is not None and spec.settle not in SETTLE:
-        raise InputError(f"--settle {spec.settle!r} is unknown", f"one of: {', '.join(SETTLE)}")
+    for option, value, known in (("--keep", spec.keep, KEEP), ("--settle", spec.settle, SETTLE)):
+        if value is not None and value not in known:
+            raise InputError(f"{option} {value!r} is unknown", did_you_mean(value, known) or f"one of: {', '.join(known)}")
     if spec.probe_interval_ms is not None and spec.probe_interval_ms < 1:
         raise InputError(f"--probe {spec.probe_interval_ms} is no interval", "give milliseconds, 1 or more")

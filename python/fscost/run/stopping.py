@@ -17,7 +17,9 @@ def why_stop(rule: StoppingRule, results: RunResults, running: Sequence[str], re
         return f"{rule.max_repetitions} repetition{'s' * (rule.max_repetitions > 1)}, the most asked for; {_precision(rule, results, running)}"
     # Never a part of a repetition: what has no partner in the others is lost to the ratios.
     if results.manifest.elapsed_s + repetition_s(results.manifest.cells, running) / lanes > rule.max_minutes * 60:
-        return f"another repetition would pass {rule.max_minutes:g} minutes; {_precision(rule, results, running)}"
+        few = f", fewer than the {rule.min_repetitions} asked for" if repetitions < rule.min_repetitions else ""
+        done = f"after {repetitions} repetition{'s' * (repetitions > 1)}{few}, another would pass {rule.max_minutes:g} minutes"
+        return f"{done}; {_precision(rule, results, running)}"
     if repetitions >= rule.min_repetitions and narrow(rule, results, running):
         return _precision(rule, results, running)
     return None

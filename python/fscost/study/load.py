@@ -9,7 +9,7 @@ from io import StringIO
 from typing import Any
 
 from fscost import profile
-from fscost.errors import InputError
+from fscost.errors import InputError, did_you_mean
 from fscost.study.formula import Formula, Reference
 from fscost.study.model import Claim, Comparison, Criterion, Line, Need, Published, Scale, Study, Table
 from fscost.workload.model import Step
@@ -29,7 +29,8 @@ def load(name: str) -> Study:
     """The study of this name."""
     found = {study.name: study for study in catalogue()}
     if name not in found:
-        raise InputError(f"no study is called '{name}'", f"there are {', '.join(found)} (`fscost study list`)")
+        remedy = did_you_mean(name, found) or f"studies: {', '.join(found)}"
+        raise InputError(f"no study is called '{name}'", f"{remedy} (`fscost study list` lists all)")
     return found[name]
 
 

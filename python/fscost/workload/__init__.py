@@ -1,10 +1,9 @@
 """Workloads: built-in ones and commands, as steps; their input files, prepared on the host."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fscost.errors import InputError
+from fscost.errors import InputError, did_you_mean
 from fscost.workload import inputs
 from fscost.workload.load import Builtin, load_builtins
 from fscost.workload.model import Recipe, Step, Workload
@@ -30,8 +29,7 @@ def resolve(
     """The built-in workload of this name; `options` as given on the command line (text) or in a study (numbers)."""
     builtins = load_builtins()
     if name not in builtins:
-        close = difflib.get_close_matches(name, builtins, n=3)
-        remedy = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(builtins)}; a command goes after --"
+        remedy = did_you_mean(name, builtins) or f"workloads: {', '.join(builtins)}; a command goes after --"
         raise InputError(f"no workload is called '{name}'", f"{remedy} (`fscost workloads` lists all)")
     return from_builtin(builtins[name], scale, seed, source, options or {})
 

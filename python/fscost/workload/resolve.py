@@ -15,6 +15,8 @@ from fscost.workload.source import check_source, source_bytes
 _MIB = 1 << 20
 _ROOM_BYTES = 64 * _MIB  # for the file system's own structures, beside what the workload writes
 _LARGEST_SCALE = 1e6
+_LONGEST_NAME = 200
+"""Characters of a command that stand for it in titles and tables; the step holds all of it."""
 
 # So that sorting, messages and dates do not depend on who runs it.
 _ENV = (("LC_ALL", "C"), ("TZ", "UTC"))
@@ -24,7 +26,8 @@ def from_builtin(builtin: Builtin, scale: float | None, seed: int, source: Path 
     """The built-in workload at this scale with these options."""
     scale = 1.0 if scale is None else scale
     if not 0 < scale <= _LARGEST_SCALE:
-        raise InputError(f"--scale {scale:g}: not a number above 0", "1 is small, a few seconds; 0.1 a tenth of that, 10 ten times")
+        what = f"is above {_LARGEST_SCALE:,.0f}" if scale > _LARGEST_SCALE else "is not a number above 0"
+        raise InputError(f"--scale {scale:g} {what}", "1 is small, a few seconds; 0.1 a tenth of that, 10 ten times")
     values = read_options(builtin.name, builtin.options, given, scale)
     recipe = _recipe(builtin, values, source)
     factor = growth(builtin.options, values)
@@ -59,7 +62,8 @@ def from_command(words: str | Sequence[str], prepare: Sequence[str]) -> Workload
             raise InputError("the command contains a NUL character", "no program can be given one")
     names = ["prepare"] if len(prepare) == 1 else [f"prepare-{i + 1}" for i in range(len(prepare))]
     steps = [Step(name, text, measured=False) for name, text in zip(names, prepare, strict=True)]
-    return Workload(name=shell, steps=(*steps, Step("run", shell)), summary="a command of your own")
+    name = shell if len(shell) <= _LONGEST_NAME else f"{shell[:_LONGEST_NAME]}…"
+    return Workload(name=name, steps=(*steps, Step("run", shell)), summary="a command of your own", disk_bytes=0)
 
 
 def _recipe(builtin: Builtin, values: Mapping[str, Value], source: Path | None) -> Recipe | None:

@@ -36,6 +36,11 @@ def family_of(type_: str) -> Family | None:
     return next((family for family in FAMILIES if type_ in family.TYPES), None)
 
 
+def formattable_types() -> list[str]:
+    """Every type that some lab can format."""
+    return sorted(type_ for family in FAMILIES for type_ in family.TYPES)
+
+
 def known_types() -> list[str]:
     """Every type that can be spelled, formattable here or not."""
-    return sorted({*LATER, *(type_ for family in FAMILIES for type_ in family.TYPES)})
+    return sorted({*LATER, *formattable_types()})

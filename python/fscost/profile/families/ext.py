@@ -32,12 +32,23 @@ def grammar(type_: str) -> Grammar:
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
     """One mkfs, before it the external journal if `-J device={disk.NAME}` asks for one."""
-    require_size(profile, main_bytes, _MINIMUM_BYTES, "smaller ones have no room for a journal")
     journal = _journal_disk(flags)
+    if journal is None and _has_journal(profile.type, flags):
+        require_size(profile, main_bytes, _MINIMUM_BYTES, "smaller ones have no room for a journal: without one, say -O ^has_journal")
     mkfs = [_mkfs(profile, flags, journal is not None, seed)]
     if journal is not None:
         mkfs.insert(0, _mkfs_journal(profile, flags, journal, seed))
     return format_plan(profile, *mkfs, superblock=("dumpe2fs", "-h", "{disk.main}"), sync_tracepoints=("ext4/ext4_sync_file_enter",))
+
+
+def _has_journal(type_: str, flags: list[Flag]) -> bool:
+    """The last word on it; ext3 and ext4 have one unless told otherwise (mke2fs.conf(5))."""
+    wanted = type_ != "ext2" or "-j" in [flag for flag, _ in flags]
+    for value in values_of(flags, "-O"):
+        for feature in value.split(","):
+            if feature.lstrip("^") in ("has_journal", "none"):
+                wanted = feature == "has_journal"
+    return wanted
 
 
 def _mkfs(profile: Profile, flags: list[Flag], external_journal: bool, seed: int) -> tuple[str, ...]:

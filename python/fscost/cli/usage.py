@@ -1,0 +1,117 @@
+"""Errors in the use of commands and options, in the words of all other errors.
+
+typer checks options before any of our code runs; its own messages have another form and quote pydantic.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from fscost.errors import FscostError, InputError, did_you_mean
+
+READER_GONE = 141
+"""Exit status that a shell reports for a program that SIGPIPE ended."""
+
+_NOT_A_NUMBER = {
+    "int_parsing": "is not a whole number",
+    "int_parsing_size": "is not a whole number of at most 64 bits",
+    "int_from_float": "is not a whole number",
+    "float_parsing": "is not a number",
+}
+_OUT_OF_RANGE = {
+    "greater_than_equal": ("ge", "is too small", "give at least"),
+    "less_than_equal": ("le", "is too large", "give at most"),
+}
+_OTHER_NAMES = {"--runs": "--min-repetitions and --max-repetitions", "--repetitions": "--min-repetitions and --max-repetitions"}
+"""Options of similar tools, and what they are called here."""
+
+
+class Commands(TyperGroup):
+    """A group of commands that refuses an unknown one in our words, and ends quietly when its reader has gone (`fscost profiles | head`)."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        with _until_the_reader_goes():
+            return super().make_context(*arguments, **options)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            known = self.list_commands(ctx)
+            remedy = did_you_mean(args[0], known) or f"commands: {', '.join(known)}"
+            raise InputError(f"unknown command {args[0]!r}", f"{remedy} (`{ctx.command_path} --help` lists all)")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _until_the_reader_goes():
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _until_the_reader_goes() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise typer.Exit(READER_GONE) from None
+    except SystemExit as ending:
+        # rich, which prints help, exits 1 by itself (`Console.on_broken_pipe`).
+        if isinstance(ending.__context__, BrokenPipeError):
+            raise typer.Exit(READER_GONE) from None
+        raise
+
+
+def explained(error: Any) -> FscostError | None:
+    """What a person is told of an error that typer raised; None where it has printed help instead."""
+    kind = type(error).__name__
+    if kind == "NoArgsIsHelpError":
+        return None
+    program = error.ctx.command_path if getattr(error, "ctx", None) is not None else "fscost"
+    see = f"`{program} --help` lists its arguments and options"
+    if kind == "NoSuchOption":
+        name = error.option_name
+        close = _OTHER_NAMES.get(name) or " or ".join(error.possibilities or ())
+        return InputError(f"unknown option {name}", f"did you mean {close}? ({see})" if close else see)
+    if kind == "MissingParameter":
+        return InputError(f"{_name(error.param)} is missing", _choices(error.param) or see)
+    if kind == "BadOptionUsage":
+        needs = "takes no value" if "does not take" in error.message else "needs a value"
+        return InputError(f"{error.option_name} {needs}", see)
+    if kind == "BadParameter":
+        return _bad_value(error, see)
+    text = error.message.rstrip(".")
+    _, found, extra = text.partition("unexpected extra argument(s) (")
+    return InputError(f"unexpected argument {extra[:-1]!r}" if found else text[:1].lower() + text[1:], see)
+
+
+def _bad_value(error: Any, see: str) -> InputError:
+    name = "the value" if error.param is None else _name(error.param)
+    details: Mapping[str, Any] = error.__cause__.errors()[0] if hasattr(error.__cause__, "errors") else {}
+    given, problem = details.get("input", ""), details.get("type", "")
+    if isinstance(given, (list, tuple)):
+        given = next((each for each in given if isinstance(each, str)), "")
+    if problem in _NOT_A_NUMBER:
+        return InputError(f"{name} {given!r} {_NOT_A_NUMBER[problem]}", see)
+    if problem in _OUT_OF_RANGE:
+        bound, what, remedy = _OUT_OF_RANGE[problem]
+        return InputError(f"{name} {given} {what}", f"{remedy} {details['ctx'][bound]}")
+    if (choices := _choices(error.param)) is not None:
+        return InputError(f"{name} {given!r} is unknown", choices if not given else did_you_mean(given, _values(error.param)) or choices)
+    return InputError(f"{name} {given!r} cannot be used", see)
+
+
+def _name(parameter: Any) -> str:
+    """`--scale` for an option, `RUN` for an argument."""
+    option = max(parameter.opts, key=len, default="")
+    return option if option.startswith("-") else parameter.metavar or option.upper()
+
+
+def _choices(parameter: Any) -> str | None:
+    values = _values(parameter)
+    return f"one of: {', '.join(values)}" if values else None
+
+
+def _values(parameter: Any) -> list[str]:
+    kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+    return [str(each.value) for each in kind] if isinstance(kind, type) and issubclass(kind, Enum) else []
