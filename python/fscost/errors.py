@@ -26,6 +26,10 @@ class HostError(FscostError):
     """Something the host lacks: privilege, FUSE, loop devices, space, memory."""
 
 
+class DiskFullError(HostError):
+    """A file could not be written because its file system, a quota or a limit has no room for it."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """The remedy for a misspelt name, upper case included; None if no known name is close."""
     import difflib

@@ -4,17 +4,18 @@ import csv
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fscost.errors import HostError
 from fscost.results import load
+from fscost.run.lock import exclusive
 
 Run = Callable[..., Any]
 THREE = ("--min-repetitions", "3", "--max-repetitions", "3")
@@ -222,13 +223,13 @@ def test_a_used_folder_is_not_written_into(compare: Run, tmp_path: Path) -> None
 
 def test_a_second_run_on_this_machine_is_refused(fscost: Run, tmp_path: Path) -> None:
     """The real lock and the real lab, which is asked before anything of the host is."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as holder:
-        with suppress(OSError):  # taken already: a real run is going on here, which serves as well
-            holder.bind("\0fscost.run")
+    with ExitStack() as held:
+        with suppress(HostError):  # taken already: a real run is going on here, which serves as well
+            held.enter_context(exclusive())
         found = fscost("compare", "--on", "ext4", "--", "true", check=(2,))
     if "fscost-agent was not found" in found.stderr or "fscost-disk was not found" in found.stderr:
         pytest.skip("nothing is built here")
-    assert "another fscost run is going on" in found.stderr
+    assert "another fscost run is in progress (process " in found.stderr
     assert list(tmp_path.iterdir()) == []
 
 

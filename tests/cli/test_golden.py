@@ -37,7 +37,7 @@ WORKLOAD = Workload(
 
 def a_run(folder: Path, lab: FakeLab, profiles: tuple[Profile, ...] = PROFILES, repetitions: int = 4) -> RunResults:
     spec = RunSpec(profiles, WORKLOAD, folder, seed=3, stopping=StoppingRule(min(3, repetitions), repetitions))
-    results = execute(spec, lab, lock=f"fscost.test.{os.getpid()}.{folder}").results
+    results = execute(spec, lab, lock=f"fscost.test.{os.getpid()}.{folder.name}").results
     # What is another each time has no place in a golden file.
     cells = [replace(cell, duration_s=1.5) for cell in results.manifest.cells]
     manifest = replace(results.manifest, cells=cells, elapsed_s=1.5 * len(cells), started_utc="2026-01-02T03:04:05Z", fscost_version="0.0")

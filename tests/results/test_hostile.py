@@ -1,6 +1,7 @@
 """A run's folder that was cut short, changed, or made by somebody else: one clear error, naming file and field."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fscost.errors import InputError
-from fscost.results import MANIFEST, SAMPLES, load
+from fscost.results import MANIFEST, SAMPLES, SCHEMA, load
 
 
 def refused(run: Path, *words: str) -> None:
@@ -95,6 +96,54 @@ def set_column(name: str, values: pa.Array) -> Callable[[pa.Table], pa.Table]:
 def test_each_wrong_column_is_named(run: Path, change: Callable[[pa.Table], pa.Table], words: str) -> None:
     rewritten(run, change)
     refused(run, SAMPLES, words)
+
+
+@pytest.mark.parametrize("name", [MANIFEST, SAMPLES])
+@pytest.mark.parametrize("kind", ["fifo", "link", "link to an endless device", "folder"])
+def test_what_is_no_regular_file_is_refused_unopened(run: Path, name: str, kind: str) -> None:
+    (run / name).rename(run / "moved")
+    match kind:
+        case "fifo":
+            os.mkfifo(run / name)
+        case "folder":
+            (run / name).mkdir()
+        case _:
+            (run / name).symlink_to("moved" if kind == "link" else "/dev/zero")
+    refused(run, name, {"fifo": "is a FIFO", "folder": "is a folder"}.get(kind, "is a symbolic link"))
+
+
+def test_an_endless_manifest_is_refused(run: Path) -> None:
+    os.truncate(run / MANIFEST, 1 << 40)
+    refused(run, MANIFEST, "is larger than 256 MiB")
+
+
+def a_bomb(rows: int, text_bytes: int) -> pa.Table:
+    """The samples of the review's M3: one long text, stored once."""
+    values = {field.name: pa.array([1] * rows, field.type) for field in SCHEMA if field.type not in (pa.string(), pa.bool_())}
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["x" * text_bytes]))
+    flags = pa.array([True] * rows)
+    return pa.table({field.name: values.get(field.name, flags if field.type == pa.bool_() else texts) for field in SCHEMA})
+
+
+def memory_kib() -> int:
+    return int(next(line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")))
+
+
+@pytest.mark.parametrize(
+    ("rows", "text_bytes", "words"),
+    [
+        (60_000, 100_000, "a text of more than 4096 bytes"),
+        (60_000, 4096, "its texts come to"),
+        (3, 60_000_000, "unpacks to"),
+    ],
+)
+def test_samples_that_would_fill_memory_are_refused(run: Path, rows: int, text_bytes: int, words: str) -> None:
+    table = a_bomb(rows, text_bytes)
+    pq.write_table(table, run / SAMPLES, compression="zstd", store_schema=False)
+    assert (run / SAMPLES).stat().st_size < 400_000
+    before = memory_kib()
+    refused(run, SAMPLES, words)
+    assert memory_kib() - before < 256 << 10
 
 
 def test_missing_samples_are_refused(run: Path) -> None:

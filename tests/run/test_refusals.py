@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pytest
 from fscost.errors import FscostError, HostError, InputError
 from fscost.lab.fake import FakeLab
 from fscost.profile.model import Profile
-from fscost.run import RunOutcome, RunSpec, StoppingRule, default_folder, estimate, execute, need
+from fscost.run import RunOutcome, RunSpec, StoppingRule, default_folder, estimate, execute, lock, need
 from fscost.run.lock import exclusive
 from fscost.workload.model import Step
 
@@ -112,6 +113,44 @@ def test_two_runs_at_once_refuse_and_the_first_goes_on(spec: Make, tmp_path: Pat
         execute(spec(), FakeLab(), lock=name)
     assert not spec().folder.exists()
     assert execute(spec(), FakeLab(), lock=name).exit_code == 0
+
+
+def test_the_lock_says_who_holds_it_and_leaves_nothing(tmp_path: Path) -> None:
+    name = f"fscost.test.{os.getpid()}.{tmp_path.name}"
+    with exclusive(name), pytest.raises(HostError, match=rf"\(process {os.getpid()}\)"), exclusive(name):
+        pass
+    assert not lock._path(name).exists()
+
+
+def test_what_another_user_can_take_keeps_nobody_from_running(tmp_path: Path) -> None:
+    """Names of abstract sockets are everybody's; the lock was one."""
+    name = f"fscost.test.{os.getpid()}.{tmp_path.name}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as theirs:
+        theirs.bind(f"\0{name}")
+        with exclusive(name):
+            pass
+
+
+def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("theirs")
+    monkeypatch.setattr(lock, "_path", lambda name: tmp_path / name)
+    (tmp_path / "lock").symlink_to(victim)
+    with pytest.raises(HostError, match="cannot be opened"), exclusive("lock"):
+        pass
+    assert victim.read_text() == "theirs"
+
+
+@pytest.mark.root
+def test_another_users_run_gives_way_to_roots(tmp_path: Path) -> None:
+    name = f"fscost.test.{os.getpid()}.{tmp_path.name}"
+    with exclusive(name):
+        os.seteuid(65534)
+        try:
+            with pytest.raises(HostError, match=rf"\(process {os.getpid()}\)"), exclusive(name):
+                pass
+        finally:
+            os.seteuid(0)
 
 
 def test_the_lock_goes_with_its_process(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import typer
 from fscost import run
 from fscost.cli.labs import AUTO, KERNELS, choose_lab, real_device
 from fscost.cli.output import Outputs
+from fscost.cli.output.grid import plain
 from fscost.cli.progress import progress
 from fscost.cli.request import DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request, absolute_images, resumed, some_path, to_spec, with_range
 from fscost.errors import InputError
@@ -126,6 +127,9 @@ def compare(
     resume: Annotated[
         Path | None, typer.Option(parser=some_path, metavar="DIR", help="Go on with an interrupted run.", rich_help_panel=_WHERE)
     ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.", rich_help_panel=_WHERE)
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print every command, run none.", rich_help_panel=_WHERE)] = False,
     json: Annotated[
         bool, typer.Option("--json", help="One JSON object on standard output, in place of the table.", rich_help_panel=_WHERE)
@@ -176,8 +180,9 @@ def compare(
     if resume is not None:
         if out is not None:
             raise InputError("--resume DIR goes on in DIR; --out names another", "leave --out out")
-        before = load(resume).manifest
+        before = load(resume, trust=trust).manifest
         asked = resumed(before.request, asked, _given(context), resume)
+        print(plain(f"resuming {resume}: {asked.command_line()}"), file=sys.stderr)
         lab = before.lab if lab == AUTO else lab
     else:
         asked = with_range(asked, _given(context))
@@ -186,6 +191,7 @@ def compare(
         asked,
         resume or out or Path(),
         resume=resume is not None,
+        trust=trust,
         command_line=sys.argv,
         device_bytes=None if claimed is None else claimed.size_bytes,
     )
@@ -206,8 +212,7 @@ def _given(context: typer.Context) -> list[str]:
 
 def _print_commands(spec: RunSpec, lab: Lab) -> None:
     for profile, commands in run.commands(spec, lab).items():
-        print(f"# {profile}")
-        print("\n".join(commands))
+        print(plain("\n".join([f"# {profile}", *commands])))
 
 
 def _run(spec: RunSpec, lab: Lab, lock: str, outputs: Outputs) -> int:
@@ -222,5 +227,5 @@ def _run(spec: RunSpec, lab: Lab, lock: str, outputs: Outputs) -> int:
     if outcome.interrupted:
         kept = bool(outcome.results.manifest.cells)
         resume = f"go on with: fscost compare --resume {shlex.quote(str(spec.folder))}"
-        print(f"interrupted; {resume if kept else 'no cell was finished, so nothing is kept'}", file=sys.stderr)
+        print(plain(f"interrupted; {resume if kept else 'no cell was finished, so nothing is kept'}"), file=sys.stderr)
     return outcome.exit_code

@@ -1,6 +1,7 @@
 """`fscost explain`: what each written byte of a recording was, why, and whose."""
 
 import json
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,14 +45,15 @@ def explain(
     ] = None,
     around: Annotated[int, typer.Option(metavar="N", min=0, max=1000, help="With --at: so many requests before it, and after it.")] = 6,
     parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table, a row for each written extent; must not exist.")] = None,
+    trust: Annotated[bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Say what each written byte was: structure, cause, file."""
     if phase and all_:
         raise InputError("--phase and --all contradict each other", "leave one out")
-    if parquet is not None and parquet.exists():
+    if parquet is not None and os.path.lexists(parquet):
         raise InputError(f"{parquet} exists", "name a file that does not")
-    kept = _kept(source, profile or [])
+    kept = _kept(source, profile or [], trust=trust)
     if at is not None:
         if phase or all_ or parquet is not None:
             raise InputError("--at tells of one instant; --phase, --all and --parquet of all", "leave one out")
@@ -116,13 +118,13 @@ class Kept:
         return {**found, "profile": self.profile, "repetition": self.repetition} if self.profile else found
 
 
-def _kept(source: Path, profiles: list[str]) -> list[Kept]:
+def _kept(source: Path, profiles: list[str], *, trust: bool) -> list[Kept]:
     """The recording itself, or the first that a run kept of each profile."""
     if not source.is_dir():
         if profiles:
             raise InputError("--profile goes with a run's folder", f"leave it out: {source} is one recording")
         return [Kept(source)]
-    manifest = load(source).manifest
+    manifest = load(source, trust=trust).manifest
     found: dict[str, Kept] = {}
     # A cell that failed stands for its profile only where no other does.
     for cell in sorted(manifest.cells, key=lambda cell: (cell.status == "failed", cell.repetition)):

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fscost import capture
+from fscost.cli.output.grid import plain
 from fscost.cli.output.units import human_bytes
 from fscost.cli.request import some_path
 from fscost.cli.usage import Commands
@@ -57,13 +58,13 @@ def info(recording: Source, json_: Json = False) -> None:
         f"began {datetime.fromtimestamp(facts['begin_unix_ns'] / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC" if facts["begin_unix_ns"] else "without a date"
     )
     packed = f"{human_bytes(facts['content_bytes'])} of content stored in {human_bytes(facts['content_stored_bytes'])}"
-    print(f"{recording}: {facts['end']}; {facts['events']} events in {facts['frames']} frames, {packed}")
-    print(f"{began}, lasts {facts['last_ns'] / 1e9:.3f} s")
+    print(plain(f"{recording}: {facts['end']}; {facts['events']} events in {facts['frames']} frames, {packed}"))
+    print(plain(f"{began}, lasts {facts['last_ns'] / 1e9:.3f} s"))
     if facts["stripped"] != "no":
-        print(f"stripped of the contents of files ({facts['stripped']})")
+        print(plain(f"stripped of the contents of files ({facts['stripped']})"))
     for disk in facts["disks"]:
         sectors = f"sectors of {disk['logical_block_bytes']} (logical), {disk['physical_block_bytes']} (physical)"
-        print(f"disk {disk['name']}: {human_bytes(disk['size_bytes'])}, {sectors}")
+        print(plain(f"disk {disk['name']}: {human_bytes(disk['size_bytes'])}, {sectors}"))
     _print_intervals(intervals)
 
 
@@ -87,7 +88,7 @@ def _print_intervals(intervals: Sequence[capture.RecordedInterval]) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
     for row in rows:
         cells = [text.ljust(width) if column < 2 else text.rjust(width) for column, (text, width) in enumerate(zip(row, widths, strict=True))]
-        print("  ".join(cells).rstrip())
+        print(plain("  ".join(cells).rstrip()))
 
 
 @app.command()
@@ -97,9 +98,9 @@ def verify(recording: Source, json_: Json = False) -> None:
     if json_:
         print(json.dumps(report, indent=2))
     else:
-        print(f"{recording}: {report['end']}; {report['events']} events are whole")
+        print(plain(f"{recording}: {report['end']}; {report['events']} events are whole"))
         for line in report["damaged"]:
-            print(f"  {line}")
+            print(plain(f"  {line}"))
     if not report["whole"]:
         raise DamagedError(f"{recording} is not whole", "what stands before the damage can still be exported")
 
@@ -118,12 +119,12 @@ def export(
     if at is not None and form is not Form.IMAGE:
         raise InputError("--at goes with --as image", "leave it out")
     if form is Form.PARQUET:
-        print(f"{out}: {capture.write_requests(recording, out)} requests")
+        print(plain(f"{out}: {capture.write_requests(recording, out)} requests"))
     elif form is Form.DM_LOG_WRITES:
-        print(f"{out}: {capture.export_dm_log_writes(recording, disk, out)} entries")
+        print(plain(f"{out}: {capture.export_dm_log_writes(recording, disk, out)} entries"))
     else:
         capture.export_image(recording, disk, out, at)
-        print(f"{out}: {human_bytes(out.stat().st_size)}")
+        print(plain(f"{out}: {human_bytes(out.stat().st_size)}"))
 
 
 @app.command()
@@ -135,7 +136,7 @@ def strip(
     """Take the contents of files out, so that it can be shared: docs/sharing.md says what is left."""
     size = capture.strip(recording, out, names)
     facts = capture.info(out)
-    print(f"{out}: {human_bytes(size)}, without the contents of files ({facts['stripped']})")
+    print(plain(f"{out}: {human_bytes(size)}, without the contents of files ({facts['stripped']})"))
     if facts["end"] != "finished":
         print("  it ends early, as the original does")
 
@@ -146,4 +147,4 @@ def import_(
     recording: Annotated[Path, typer.Argument(parser=some_path, metavar="RECORDING", help="The recording to make; must not exist.")],
 ) -> None:
     """Make a recording of a dm-log-writes log."""
-    print(f"{recording}: {capture.import_dm_log_writes(log, recording)} entries")
+    print(plain(f"{recording}: {capture.import_dm_log_writes(log, recording)} entries"))

@@ -50,6 +50,17 @@ class Request:
     logical_block_size: int | None = None
     physical_block_size: int | None = None
 
+    def command_line(self) -> str:
+        """What a person would type to ask for it, defaults left out."""
+        words = ["fscost", "compare"]
+        for name, value in asdict(self).items():
+            if name == "command" or value == getattr(Request, name):
+                continue
+            option = f"--{name.replace('_', '-')}"
+            values = value if isinstance(value, tuple) else (value,)
+            words += [option] if value is True else [word for each in values for word in (option, str(each))]
+        return shlex.join([*words, "--", *self.command] if self.command else words)
+
     def to_json(self) -> dict[str, Any]:
         """As the manifest keeps it."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
@@ -109,7 +120,9 @@ def _fits(value: Any, kind: Any) -> bool:
     return type(value) in allowed or (type(value) is int and float in allowed)
 
 
-def to_spec(request: Request, folder: Path, *, resume: bool, command_line: Sequence[str], device_bytes: int | None = None) -> RunSpec:
+def to_spec(
+    request: Request, folder: Path, *, resume: bool, command_line: Sequence[str], device_bytes: int | None = None, trust: bool = False
+) -> RunSpec:
     """Everything resolved; InputError for what cannot be."""
     chosen = _workload(request)
     found = [_sectors(profile.resolve(text), request) for text in request.on or DEFAULT_PROFILES]
@@ -132,6 +145,7 @@ def to_spec(request: Request, folder: Path, *, resume: bool, command_line: Seque
         writable=tuple(Path(each) for each in request.writable),
         network=request.network,
         resume=resume,
+        trust=trust,
         command_line=tuple(command_line),
         request=request.to_json(),
     )

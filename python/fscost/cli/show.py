@@ -15,8 +15,9 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, in place of the table.")] = False,
     csv: Annotated[str | None, typer.Option(metavar="FILE", help="The rows as CSV; - for standard output.")] = None,
     markdown: Annotated[str | None, typer.Option(metavar="FILE", help="The tables as Markdown; - for standard output.")] = None,
+    trust: Annotated[bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")] = False,
 ) -> None:
     """Print the tables of a finished run again, in any form."""
     outputs = Outputs(json, csv, markdown)
     outputs.check()
-    outputs.emit(load(run))
+    outputs.emit(load(run, trust=trust))

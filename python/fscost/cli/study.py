@@ -13,6 +13,7 @@ from fscost.cli.labs import AUTO, KERNELS, choose_lab
 from fscost.cli.lines import print_lines
 from fscost.cli.output import study as output
 from fscost.cli.output.emit import STDOUT, Outputs, write
+from fscost.cli.output.grid import plain
 from fscost.cli.output.study_view import study_view
 from fscost.cli.progress import progress
 from fscost.cli.request import absolute_images, parse_options, some_path
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, in place of the tables.")]
+Trust = Annotated[bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")]
 Markdown = Annotated[str | None, typer.Option(metavar="FILE", help="The report as Markdown; - for standard output.")]
 
 
@@ -52,6 +54,7 @@ def run_(
     max_minutes: Annotated[float | None, typer.Option(help="At most; the first repetition is always completed.")] = None,
     out: Annotated[Path | None, typer.Option(parser=some_path, metavar="DIR", help="(default: fscost-runs/TIME-study-NAME)")] = None,
     resume: Annotated[Path | None, typer.Option(parser=some_path, metavar="DIR", help="Go on with an interrupted run.")] = None,
+    trust: Trust = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print every command, run none.")] = False,
     json: Json = False,
     markdown: Markdown = None,
@@ -72,12 +75,15 @@ def run_(
     if resume is not None:
         if out is not None:
             raise InputError("--resume DIR goes on in DIR; --out names another", "leave --out out")
-        before = load(resume)
+        before = load(resume, trust=trust)
         asked = _earlier(before, name)
         scale, options, seed = asked["scale"], asked["set"], before.manifest.seed
         kernels, folders = asked.get("kernel", []), asked.get("modules", [])
         lab = before.manifest.lab if lab == AUTO else lab
         _refuse_others(context, resume)
+        given = [word for key, value in options.items() for word in ("--set", f"{key}={value}")]
+        given += [word for option, named in (("--kernel", kernels), ("--modules", folders)) for each in named for word in (option, each)]
+        print(plain(f"resuming {resume}: {shlex.join(['fscost', 'study', 'run', name, '--scale', scale, *given])}"), file=sys.stderr)
     else:
         options = parse_options(set_ or ())
         kernels, folders = absolute_images(kernel or ()), [str(Path(each).absolute()) for each in modules or ()]
@@ -93,12 +99,13 @@ def run_(
         max_repetitions=max_repetitions,
         max_minutes=max_minutes,
         resume=resume is not None,
+        trust=trust,
         command_line=sys.argv,
     )
     chosen, lock = choose_lab(lab, spec, None, folders)
     if dry_run:
         for profile, commands in run.commands(spec, chosen).items():
-            print(f"# {profile}", *commands, sep="\n")
+            print(plain("\n".join([f"# {profile}", *commands])))
         return
     outcome = _execute(spec, chosen, lock)
     if outcome.results.manifest.cells:
@@ -107,7 +114,7 @@ def run_(
         _emit(report, json, markdown)
     if outcome.interrupted:
         again = f"go on with: fscost study run {name} --resume {shlex.quote(str(spec.folder))}"
-        print(f"interrupted; {again if outcome.results.manifest.cells else 'no cell was finished, so nothing is kept'}", file=sys.stderr)
+        print(plain(f"interrupted; {again if outcome.results.manifest.cells else 'no cell was finished, so nothing is kept'}"), file=sys.stderr)
     raise typer.Exit(outcome.exit_code)
 
 
@@ -116,10 +123,11 @@ def show(
     folder: Annotated[Path, typer.Argument(parser=some_path, metavar="RUN", help="The folder that `fscost study run` made.")],
     json: Json = False,
     markdown: Markdown = None,
+    trust: Trust = False,
 ) -> None:
     """Judge a finished run again, by the rules as they are now, and print the report."""
     Outputs(json=json, markdown=markdown).check()
-    results = load(folder)
+    results = load(folder, trust=trust)
     _emit(study.report(_study_of(results), results), json, markdown)
 
 
@@ -144,9 +152,9 @@ def _emit(report: study.Report, json: bool, markdown: str | None) -> None:
     if text is not None and markdown is not None and markdown != STDOUT:
         write(Path(markdown), text)
     if json:
-        sys.stdout.write(output.json_text(report))
+        sys.stdout.write(plain(output.json_text(report)))
     elif text is not None and markdown == STDOUT:
-        sys.stdout.write(text)
+        sys.stdout.write(plain(text))
     else:
         output.show(report, sys.stdout)
 

@@ -8,10 +8,26 @@ fscost runs as root in folders that others may own, so nothing else in the progr
 - `growing(path)`: a log that others see grow; it must not exist, 0600.
 - `check_output(path)`: the refusals of `replacing`, before long work.
 
+What somebody else may have made is read with `open_regular`, and a run's folder is opened with `own_folder`, which refuses one that others decide about.
+
 A symbolic link on the way is followed only where it belongs to the caller or to root. What cannot be written is one `InputError` or `HostError`.
 """
 
 from fscost.files.place import trusted_owners
-from fscost.files.write import check_output, creating, growing, replacing
+from fscost.files.read import content, open_regular
+from fscost.files.trust import make_folder, own_folder, remove_folders
+from fscost.files.write import check_output, creating, growing, replacing, seal
 
-__all__ = ["check_output", "creating", "growing", "replacing", "trusted_owners"]
+__all__ = [
+    "check_output",
+    "content",
+    "creating",
+    "growing",
+    "make_folder",
+    "open_regular",
+    "own_folder",
+    "remove_folders",
+    "replacing",
+    "seal",
+    "trusted_owners",
+]

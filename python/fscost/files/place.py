@@ -10,6 +10,15 @@ from pathlib import Path, PurePath
 
 from fscost.errors import InputError
 
+_KINDS = {
+    stat.S_IFREG: "a regular file",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+    stat.S_IFSOCK: "a socket",
+}
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_LINKS = 40
 """As many as the kernel follows (path_resolution(7))."""
@@ -33,6 +42,11 @@ class Place:
             return None
         ours, here = Path("/proc/self/fd").stat(), os.fstat(self.folder)
         return int(self.name) if (ours.st_dev, ours.st_ino) == (here.st_dev, here.st_ino) else None
+
+
+def kind(mode: int) -> str:
+    """What stat(2) says it is."""
+    return _KINDS.get(stat.S_IFMT(mode), "no file")
 
 
 def trusted_owners() -> frozenset[int]:

@@ -1,6 +1,7 @@
 """Files made and replaced: whole or not at all, on the disk before they have their name, and nothing but regular files replaced."""
 
 import errno
+import hashlib
 import os
 import secrets
 import stat
@@ -10,8 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from fscost.errors import FscostError, HostError, InputError
-from fscost.files.place import Place, found
+from fscost.errors import DiskFullError, FscostError, HostError, InputError
+from fscost.files.place import Place, found, kind
+from fscost.files.read import open_regular
 
 PRIVATE = 0o600
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -40,7 +42,7 @@ def replacing(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
             part.keep_owner(place.status)
             part.sync()
             part.take_place()
-        _sync_folder(place.folder)
+        sync_folder(".", place.folder)
 
 
 @contextmanager
@@ -55,7 +57,7 @@ def creating(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
             yield part.file
             part.sync()
             part.take_new_name()
-        _sync_folder(place.folder)
+        sync_folder(".", place.folder)
 
 
 def growing(path: Path) -> IO[bytes]:
@@ -63,6 +65,15 @@ def growing(path: Path) -> IO[bytes]:
     with _errors(path, ANOTHER), found(path) as place:
         _refuse_existing(place)
         return os.fdopen(os.open(place.name, _NEW | os.O_APPEND, PRIVATE, dir_fd=place.folder), "wb")
+
+
+def seal(path: Path) -> str:
+    """A file that has been written by others is on the disk, with its name; returns its SHA-256."""
+    with open_regular(path) as file:
+        os.fsync(file.fileno())
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    sync_folder(path.parent)
+    return found
 
 
 def check_output(path: Path) -> None:
@@ -83,7 +94,9 @@ def _errors(path: Path, remedy: str) -> Iterator[None]:
         raise
     except OSError as error:
         what = f"{path} cannot be written: {error.strerror or error}"
-        raise HostError(what, f"free some space there, or {remedy}" if error.errno in _FULL else remedy) from error
+        if error.errno in _FULL:
+            raise DiskFullError(what, f"free some space there, or {remedy}") from error
+        raise HostError(what, remedy) from error
 
 
 def _is_stream(place: Place) -> bool:
@@ -95,8 +108,7 @@ def _is_stream(place: Place) -> bool:
 def _refuse(place: Place) -> None:
     mode = stat.S_IFREG | stat.S_IWUSR if place.status is None else place.status.st_mode
     if not stat.S_ISREG(mode):
-        kinds = {stat.S_IFDIR: "a folder", stat.S_IFBLK: "a block device", stat.S_IFSOCK: "a socket"}
-        raise InputError(f"{place.path} is {kinds.get(stat.S_IFMT(mode), 'no file')}, and is not written", ANOTHER)
+        raise InputError(f"{place.path} is {kind(mode)}, and is not written", ANOTHER)
     if not mode & stat.S_IWUSR:
         raise InputError(f"{place.path} is write-protected (mode {stat.S_IMODE(mode):04o})", f"chmod u+w it, or {ANOTHER}")
 
@@ -205,10 +217,10 @@ def _part(place: Place) -> Iterator[_Part]:
         part.remove()
 
 
-def _sync_folder(folder: int) -> None:
-    """The name, too, is on the disk."""
+def sync_folder(path: Path | str, folder: int | None = None) -> None:
+    """The names in it are on the disk, too."""
     try:
-        readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        readable = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     except PermissionError:
         return  # a folder that may be written and not listed
     try:

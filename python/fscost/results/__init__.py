@@ -1,13 +1,15 @@
 """Samples and manifest of a run on disk, and read back."""
 
 from fscost.results import written
-from fscost.results.load import MANIFEST, SAMPLES, RunResults, load
+from fscost.results.load import CELLS, INPUTS, MANIFEST, SAMPLES, RunResults, load
 from fscost.results.manifest import CellRecord, Manifest, Skipped
 from fscost.results.metrics import METRICS, Combine, Metric
 from fscost.results.store import RunStore
 from fscost.results.table import SCHEMA, TOTAL, SampleRow, to_table, with_totals
 
 __all__ = [
+    "CELLS",
+    "INPUTS",
     "MANIFEST",
     "METRICS",
     "SAMPLES",

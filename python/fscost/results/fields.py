@@ -28,9 +28,9 @@ class Fields:
         """The object itself."""
         return self._value
 
-    def text(self, name: str) -> str:
+    def text(self, name: str, default: str | None = None) -> str:
         """A string."""
-        value = self._get(name)
+        value = self._value.get(name, default) if default is not None else self._get(name)
         if not isinstance(value, str):
             raise self.wrong(name, f"is {_kind(value)}, not a string")
         return value
@@ -81,7 +81,14 @@ class Fields:
 
     def inside(self, name: str) -> str:
         """A path that stays inside the run's folder; may be empty."""
-        value = self.text(name)
+        return self._inside(name, self.text(name))
+
+    def text_by_path(self, name: str) -> dict[str, str]:
+        """Strings by paths that stay inside the run's folder; none where the field is missing."""
+        found = Fields(self.file, self._value.get(name, {}), self._path(name))
+        return {self._inside(name, path): found.text(path) for path in found.plain()}
+
+    def _inside(self, name: str, value: str) -> str:
         path = PurePosixPath(value)
         if path.is_absolute() or ".." in path.parts or "\0" in value:
             raise self.wrong(name, f"is {value!r}, which leads out of the run's folder")

@@ -1,24 +1,31 @@
 """Reading a run's folder back. Nothing in it is trusted."""
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from fscost import files
 from fscost.errors import InputError
 from fscost.results.fields import REMEDY, Fields
 from fscost.results.manifest import Manifest
-from fscost.results.table import SCHEMA
+from fscost.results.table import SCHEMA, digest
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.parquet"
+CELLS = "cells"
+INPUTS = "inputs"
 _LARGEST_MANIFEST_BYTES = 256 << 20
-_MOST_SAMPLES = 20_000_000
+_LARGEST_SAMPLES_BYTES = 256 << 20
+_LONGEST_TEXT_BYTES = 4096
+_MOST_SAMPLES = 4_000_000
 """A run of a hundred cells has some ten thousand; a file that claims more was not written by fscost."""
+_TEXTS = [field.name for field in SCHEMA if field.type == pa.string()]
 
 
 @dataclass(frozen=True)
@@ -30,20 +37,32 @@ class RunResults:
     samples: pa.Table
 
 
-def load(folder: Path) -> RunResults:
-    """A run's folder. Raises InputError that names the file, the field and what to do."""
-    manifest = _manifest(folder)
-    return RunResults(folder, manifest, _samples(folder / SAMPLES, manifest))
+def load(folder: Path, *, trust: bool = False) -> RunResults:
+    """A run's folder. Raises InputError that names the file, the field and what to do; also for a folder that others decide about, unless it is trusted."""
+    try:
+        with files.own_folder(folder, (CELLS, INPUTS), trust=trust) as opened:
+            manifest = _manifest(folder, opened)
+            return RunResults(folder, manifest, _samples(folder, opened, manifest))
+    except OSError as error:
+        raise InputError(f"{folder} holds no run: {error.strerror}", "name the folder that `fscost compare` made") from error
 
 
-def _manifest(folder: Path) -> Manifest:
+def _open(folder: Path, opened: int, name: str) -> IO[bytes]:
+    try:
+        return files.open_regular(Path(name), opened)
+    except InputError as error:
+        raise InputError(f"{folder / error.what}", REMEDY) from error
+
+
+def _manifest(folder: Path, opened: int) -> Manifest:
     path = folder / MANIFEST
     try:
-        if path.stat().st_size > _LARGEST_MANIFEST_BYTES:
-            raise InputError(f"{path} is larger than {_LARGEST_MANIFEST_BYTES >> 20} MiB: no manifest of fscost", REMEDY)
-        content = path.read_bytes()
+        with _open(folder, opened, MANIFEST) as file:
+            content = files.content(file, _LARGEST_MANIFEST_BYTES)
     except OSError as error:
         raise InputError(f"{folder} holds no run: {MANIFEST}: {error.strerror}", "name the folder that `fscost compare` made") from error
+    if content is None:
+        raise InputError(f"{path} is larger than {_LARGEST_MANIFEST_BYTES >> 20} MiB: no manifest of fscost", REMEDY)
     try:
         value = json.loads(content.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -55,14 +74,16 @@ def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is no JSON")
 
 
-def _samples(path: Path, manifest: Manifest) -> pa.Table:
+def _samples(folder: Path, opened: int, manifest: Manifest) -> pa.Table:
+    path = folder / SAMPLES
     try:
-        with pq.ParquetFile(path) as file:
-            if file.metadata.num_rows > _MOST_SAMPLES:
-                raise InputError(f"{path}: claims {file.metadata.num_rows} samples", REMEDY)
-            _check_columns(path, file.schema_arrow)
-            table = file.read(columns=SCHEMA.names)
+        with _open(folder, opened, SAMPLES) as source:
+            with pq.ParquetFile(source) as file:
+                _check_size(path, source, file.metadata)
+                _check_columns(path, file.schema_arrow)
+            table = pq.ParquetFile(source, read_dictionary=_TEXTS).read(columns=SCHEMA.names)
         table.validate(full=True)
+        _check_texts(path, table)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error}", REMEDY) from error
     except (pa.ArrowException, ValueError) as error:
@@ -71,6 +92,31 @@ def _samples(path: Path, manifest: Manifest) -> pa.Table:
         if table[name].null_count:
             raise InputError(f"{path}: column {name} has empty values", REMEDY)
     return _check_values(path, table.cast(SCHEMA), manifest)
+
+
+def _check_size(path: Path, source: IO[bytes], claims: pq.FileMetaData) -> None:
+    """Before anything is unpacked: of the file itself, and of what it says it unpacks to."""
+    if os.fstat(source.fileno()).st_size > _LARGEST_SAMPLES_BYTES:
+        raise InputError(f"{path} is larger than {_LARGEST_SAMPLES_BYTES >> 20} MiB: no samples of fscost", REMEDY)
+    if claims.num_rows > _MOST_SAMPLES:
+        raise InputError(f"{path}: claims {claims.num_rows} samples", REMEDY)
+    groups = [claims.row_group(number) for number in range(claims.num_row_groups)]
+    unpacked = sum(group.column(number).total_uncompressed_size for group in groups for number in range(group.num_columns))
+    if unpacked > _LARGEST_SAMPLES_BYTES:
+        raise InputError(f"{path}: unpacks to {unpacked} bytes, which is no table of fscost", REMEDY)
+
+
+def _check_texts(path: Path, table: pa.Table) -> None:
+    """A text that many rows share is stored once, and would be there as often as there are rows."""
+    total = 0
+    for name in _TEXTS:
+        for chunk in table[name].chunks:
+            lengths = pc.binary_length(chunk.dictionary)
+            if (pc.max(lengths).as_py() or 0) > _LONGEST_TEXT_BYTES:
+                raise InputError(f"{path}: column {name} has a text of more than {_LONGEST_TEXT_BYTES} bytes", REMEDY)
+            total += pc.sum(lengths.take(chunk.indices)).as_py() or 0
+    if total > _LARGEST_SAMPLES_BYTES:
+        raise InputError(f"{path}: its texts come to {total} bytes, which is no table of fscost", REMEDY)
 
 
 def _check_columns(path: Path, schema: pa.Schema) -> None:
@@ -96,4 +142,7 @@ def _check_values(path: Path, table: pa.Table, manifest: Manifest) -> pa.Table:
     key = ["cell", "phase", "disk", "metric"]
     if table.group_by(key).aggregate([]).num_rows != table.num_rows:
         raise InputError(f"{path}: a cell's phase, disk and metric come twice", REMEDY)
+    for record in manifest.done:
+        if record.samples_sha256 and digest(table.filter(pc.equal(table["cell"], record.cell))) != record.samples_sha256:
+            raise InputError(f"{path}: the samples of cell {record.cell!r} are not those that {MANIFEST} was written with", REMEDY)
     return table

@@ -20,7 +20,10 @@ class Skipped:
 
 @dataclass(frozen=True)
 class CellRecord:
-    """What became of one cell. `recording` and `output` are paths inside the run's folder, empty when there is none."""
+    """What became of one cell. `recording` and `output` are paths inside the run's folder, empty when there is none.
+
+    `samples_sha256` is of its rows (`table.digest`), `files_sha256` of its files by their paths inside the run's folder; runs of older versions have neither.
+    """
 
     cell: str
     profile: str
@@ -34,6 +37,8 @@ class CellRecord:
     recording: str = ""
     output: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
+    samples_sha256: str = ""
+    files_sha256: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -129,6 +134,8 @@ def _cell(fields: Fields) -> CellRecord:
         recording=fields.inside("recording"),
         output=fields.inside("output"),
         facts=fields.object("facts"),
+        samples_sha256=fields.text("samples_sha256", ""),
+        files_sha256=fields.text_by_path("files_sha256"),
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from fscost import files
 from fscost.errors import HostError
 from fscost.results.load import MANIFEST, SAMPLES, RunResults, load
 from fscost.results.manifest import CellRecord, Manifest
-from fscost.results.table import SampleRow, to_table
+from fscost.results.table import SampleRow, digest, to_table
 
 _REMEDY = "see what keeps fscost from writing there; then go on with --resume"
 
@@ -28,7 +29,7 @@ class RunStore:
     def create(folder: Path, manifest: Manifest) -> "RunStore":
         """A new folder, or an empty one that is there already."""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            files.make_folder(folder)
         except OSError as error:
             raise HostError(f"{folder} cannot be made: {error.strerror}", "name another folder with --out") from error
         store = RunStore(folder, manifest)
@@ -36,9 +37,9 @@ class RunStore:
         return store
 
     @staticmethod
-    def reopen(folder: Path) -> "RunStore":
-        """A folder that an earlier run left."""
-        earlier = load(folder)
+    def reopen(folder: Path, *, trust: bool = False) -> "RunStore":
+        """A folder that an earlier run left; one that others decide about only if it is trusted."""
+        earlier = load(folder, trust=trust)
         for leftover in folder.glob(".*.part"):
             leftover.unlink()
         return RunStore(folder, earlier.manifest, earlier.samples)
@@ -50,8 +51,9 @@ class RunStore:
 
     def add(self, record: CellRecord, rows: Sequence[SampleRow]) -> None:
         """A cell has ended."""
-        self.manifest.cells.append(record)
-        self._samples = pa.concat_tables([self._samples, to_table(rows)])
+        table = to_table(rows)
+        self.manifest.cells.append(replace(record, samples_sha256=digest(table) if rows else ""))
+        self._samples = pa.concat_tables([self._samples, table])
         self.save()
 
     def save(self) -> None:

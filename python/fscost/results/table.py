@@ -1,5 +1,7 @@
 """The table of samples: one row for each cell × phase × disk × metric."""
 
+import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,6 +51,14 @@ def to_table(rows: Iterable[SampleRow]) -> pa.Table:
     """Rows as an Arrow table of `SCHEMA`."""
     found = list(rows)
     return pa.table({name: [getattr(row, name) for row in found] for name in SCHEMA.names}, schema=SCHEMA)
+
+
+def digest(table: pa.Table) -> str:
+    """SHA-256 of the rows, however a file stores them."""
+    found = hashlib.sha256()
+    for name in SCHEMA.names:
+        found.update(json.dumps([name, table[name].to_pylist()]).encode())
+    return found.hexdigest()
 
 
 def with_totals(rows: Sequence[SampleRow], metrics: Mapping[str, Metric] = METRICS) -> list[SampleRow]:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from fscost import matrix
+from fscost import files, matrix
 from fscost.errors import FscostError, HostError
 from fscost.lab.base import CellResult, Lab, LabOptions
 from fscost.matrix import Cell
-from fscost.results import CellRecord, RunResults, RunStore, Skipped
+from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skipped
 from fscost.run import explained, fresh
 from fscost.run import folder as run_folder
 from fscost.run.lanes import Ran, run_cells
@@ -59,7 +59,7 @@ def _first_cells(spec: RunSpec) -> list[Cell]:
 
 def _options(spec: RunSpec, cell: Cell, keep: bool) -> LabOptions:
     return LabOptions(
-        cell_dir=spec.folder.absolute() / run_folder.CELLS / cell.id,
+        cell_dir=spec.folder.absolute() / CELLS / cell.id,
         disk_size_bytes=spec.disk_size_bytes,
         settle=spec.settle,
         drop_caches=spec.drop_caches,
@@ -110,7 +110,7 @@ class _Run:
 
     def _skipped(self) -> list[Skipped]:
         """Asked once for each profile, before anything is made."""
-        run_folder.refuse_used(self.spec.folder)
+        run_folder.refuse_used(self.spec.folder, trust=self.spec.trust)
         found = []
         for cell in _first_cells(self.spec):
             because = self._why_not(cell)
@@ -177,7 +177,7 @@ class _Run:
         self.listener.cell_starts(cell, len(running))
         keep = {"all": True, "none": False, "one": not any(kept.profile == cell.profile.name for kept in store.manifest.done)}[self.spec.keep]
         options = _options(self.spec, cell, keep)
-        options.cell_dir.mkdir(parents=True, exist_ok=True)
+        _make_cell_dir(options.cell_dir)
         return options
 
     def _lanes(self, running: list[str]) -> int:
@@ -211,7 +211,16 @@ class _Run:
     def _with_input(self, store: RunStore) -> Workload:
         """What the workload reads is made once, outside of every measurement."""
         workload = self.spec.workload
-        return replace(workload, input=inputs.prepare(workload, store.folder / run_folder.INPUTS, self.listener.prepares))
+        return replace(workload, input=inputs.prepare(workload, store.folder / INPUTS, self.listener.prepares))
+
+
+def _make_cell_dir(folder: Path) -> None:
+    try:
+        files.make_folder(folder)
+    except OSError as error:
+        raise HostError(
+            f"{folder} cannot be made: {error.strerror}", "see what keeps fscost from writing there; then go on with --resume"
+        ) from error
 
 
 def _failures(store: RunStore, profile: str) -> list[CellRecord]:

@@ -1,19 +1,24 @@
 """The run's folder: a new one, or one that an earlier run left and that this run is really the rest of."""
 
-import shutil
+import os
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from fscost.errors import InputError
+from fscost import files
+from fscost.errors import HostError, InputError
 from fscost.lab.base import Lab
-from fscost.results import Manifest, RunStore, Skipped
+from fscost.results import CELLS, INPUTS, MANIFEST, SAMPLES, Manifest, RunStore, Skipped
 from fscost.run.spec import RunSpec, plain
 
-CELLS = "cells"
-INPUTS = "inputs"
+_CELL = re.compile(r"[0-9A-Za-z-]+\.[0-9]+")
+"""`matrix.Cell.id`: nothing else below `cells` is removed."""
+_INPUT = re.compile(r"\.?[0-9A-Za-z_-]+-[0-9a-f]{12}(\.partial)?")
+"""As `workload.inputs` names them."""
 _SAME = "resume with the options of the first part, or start a new run"
 
 
@@ -23,11 +28,18 @@ def default_folder(name: str, now: datetime | None = None) -> Path:
     return Path("fscost-runs") / f"{now or datetime.now(UTC):%Y%m%dT%H%M%SZ}-{slug}"
 
 
-def refuse_used(folder: Path) -> None:
-    """A folder that holds something is not written into."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is no folder", "name another with --out")
-    if folder.is_dir() and any(folder.iterdir()):
+def refuse_used(folder: Path, *, trust: bool = False) -> None:
+    """A folder that holds something is not written into, nor one that others decide about."""
+    try:
+        with files.own_folder(folder, trust=trust) as opened:
+            used = bool(os.listdir(opened))  # noqa: PTH208  # of an open folder
+    except (FileNotFoundError, NotADirectoryError):
+        if folder.exists():
+            raise InputError(f"{folder} is no folder", "name another with --out") from None
+        return
+    except OSError as error:
+        raise HostError(f"{folder}: {error.strerror}", "name another folder with --out") from error
+    if used:
         raise InputError(f"{folder} is not empty", f"name another with --out, or go on with what is in it: --resume {folder}")
 
 
@@ -54,7 +66,7 @@ def create(spec: RunSpec, lab: Lab, skipped: Sequence[Skipped]) -> RunStore:
 
 def reopen(spec: RunSpec, lab: Lab) -> RunStore:
     """The rest of an earlier run. The stopping rule may differ: it decides how many cells there are, not what a cell is."""
-    store = RunStore.reopen(spec.folder)
+    store = RunStore.reopen(spec.folder, trust=spec.trust)
     earlier = store.manifest
     _same(spec.folder, "lab", earlier.lab, lab.name)
     _same(spec.folder, "seed", earlier.seed, spec.seed)
@@ -73,23 +85,33 @@ def reopen(spec: RunSpec, lab: Lab) -> RunStore:
 
 
 def discard(folder: Path, existed: bool) -> None:
-    """A run that finished nothing leaves nothing; a folder that was there before stays, empty."""
-    shutil.rmtree(folder, ignore_errors=True)
-    if existed:
-        folder.mkdir(exist_ok=True)
+    """A run that finished nothing leaves nothing; a folder that was there before stays, and so does what others put into it meanwhile."""
+    files.remove_folders(folder, CELLS, _is_cell)
+    files.remove_folders(folder, INPUTS, _is_input)
+    for name in (SAMPLES, MANIFEST):
+        (folder / name).unlink(missing_ok=True)
+    if not existed:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def remove_inputs(store: RunStore) -> None:
     """What was prepared for the workload: large, and no result."""
-    shutil.rmtree(store.folder / INPUTS, ignore_errors=True)
+    files.remove_folders(store.folder, INPUTS, _is_input)
 
 
 def remove_unfinished(store: RunStore) -> None:
     """Folders of cells that were begun and not ended."""
     finished = {record.cell for record in store.manifest.cells}
-    for cell_dir in (store.folder / CELLS).glob("*"):
-        if cell_dir.name not in finished:
-            shutil.rmtree(cell_dir, ignore_errors=True)
+    files.remove_folders(store.folder, CELLS, lambda name: _is_cell(name) and name not in finished)
+
+
+def _is_cell(name: str) -> bool:
+    return _CELL.fullmatch(name) is not None
+
+
+def _is_input(name: str) -> bool:
+    return _INPUT.fullmatch(name) is not None
 
 
 def _workload(spec: RunSpec) -> dict[str, Any]:

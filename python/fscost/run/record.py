@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from fscost import files
+from fscost.errors import InputError
 from fscost.lab.base import CellResult
 from fscost.matrix import Cell
 from fscost.results import CellRecord, SampleRow, with_totals
@@ -33,6 +35,9 @@ def record(result: CellResult, folder: Path, duration_s: float) -> tuple[CellRec
         recording=_inside(result.recording, folder),
         output=_inside(result.output, folder),
         facts=result.facts,
+        files_sha256={
+            _inside(path, folder): files.seal(path) for path in (result.recording, result.output) if path is not None and path.exists()
+        },
     )
     return kept, _rows(cell, result) if done else []
 
@@ -60,4 +65,7 @@ def _inside(path: Path | None, folder: Path) -> str:
     """Relative, so that a run's folder can be moved."""
     if path is None or not path.exists():
         return ""
-    return str(path.resolve().relative_to(folder.resolve()))
+    try:
+        return str(path.resolve().relative_to(folder.resolve()))
+    except ValueError:
+        raise InputError(f"{path} leads out of the run's folder {folder}", "start a new run") from None

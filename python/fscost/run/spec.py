@@ -73,6 +73,7 @@ class RunSpec:
     writable: tuple[Path, ...] = ()
     network: bool = False
     resume: bool = False
+    trust: bool = False  # a folder that others own, or can write to
     name: str = ""
     command_line: tuple[str, ...] = ()
     request: Mapping[str, Any] = field(default_factory=dict)

@@ -32,6 +32,7 @@ def plan(
     max_repetitions: int | None = None,
     max_minutes: float | None = None,
     resume: bool = False,
+    trust: bool = False,
     command_line: Sequence[str] = (),
 ) -> RunSpec:
     """One run with all profiles, interleaved, under each of `kernels`. `options` are the workload's, and take the place of the scale's."""
@@ -47,6 +48,7 @@ def plan(
         disk_size_bytes=scale.disk_mib << 20,
         probe_interval_ms=study.probe_interval_ms,
         resume=resume,
+        trust=trust,
         name=f"study {study.name}",
         command_line=tuple(command_line),
         request={"study": study.name, "scale": scale.name, "set": given, "kernel": list(kernels), "modules": list(modules)},

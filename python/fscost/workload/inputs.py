@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from fscost import files
 from fscost.errors import HostError
 from fscost.workload.model import Recipe, Workload
 from fscost.workload.recipes import RECIPES, Request
@@ -36,7 +37,8 @@ def _make(target: Path, recipe: str, request: Request) -> None:
     partial = target.parent / f".{target.name}.partial"
     if partial.exists():
         shutil.rmtree(partial)
-    partial.mkdir(parents=True, mode=0o700)
+    files.make_folder(target.parent)
+    partial.mkdir(mode=0o700)
     try:
         RECIPES[recipe](partial, request)
         partial.rename(target)

@@ -8,6 +8,7 @@ from typing import TextIO
 
 from fscost import files
 from fscost.cli.output import machine, markdown, terminal
+from fscost.cli.output.grid import plain
 from fscost.cli.output.view import View, view
 from fscost.errors import FscostError, InputError
 from fscost.results import RunResults
@@ -49,7 +50,7 @@ class Outputs:
         if not on_stdout:
             terminal.print_view(shown, sys.stdout, str(results.folder))
             return
-        sys.stdout.write(on_stdout[0]())
+        sys.stdout.write(plain(on_stdout[0]()))
         _problems(shown, sys.stderr)
 
 
@@ -68,4 +69,4 @@ def write(path: Path, text: str) -> None:
 
 def _problems(shown: View, file: TextIO) -> None:
     for line in shown.problems:
-        print(line, file=file)
+        print(plain(line), file=file)

@@ -19,7 +19,7 @@ def json_text(results: RunResults, view: View) -> str:
     cells = manifest.pop("cells")
     skipped = manifest.pop("skipped")
     run = {"folder": str(results.folder), **manifest, "order": [cell["cell"] for cell in cells]}
-    failed = [_without(cell, "facts") for cell in cells if cell["status"] == "failed"]
+    failed = [_without(cell, "facts", "samples_sha256", "files_sha256") for cell in cells if cell["status"] == "failed"]
     value = {
         "run": run,
         "rows": [asdict(row) for row in view.rows],
@@ -47,5 +47,5 @@ def _cell(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _without(cell: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in cell.items() if key != name}
+def _without(cell: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {key: value for key, value in cell.items() if key not in names}

@@ -1,0 +1,84 @@
+"""Run folders: whose they are, and what may be removed from them.
+
+A run's folder says which command is run, as whom, and which folders are swept away. So it is used only where nobody but the caller decides what is in it,
+as ssh does with its keys and git with `safe.directory`.
+"""
+
+import os
+import pwd
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from fscost.errors import InputError
+from fscost.files.place import found, kind, trusted_owners
+from fscost.files.write import sync_folder
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+@contextmanager
+def own_folder(path: Path, inside: Sequence[str] = (), *, trust: bool = False) -> Iterator[int]:
+    """The folder, open. InputError where another user owns it, or those named `inside` it, or can write there, unless the caller does `trust` it; a link in
+    place of one of those is always refused. OSError where there is no folder."""
+    with found(path) as place:
+        folder = os.open(place.name, _OPEN, dir_fd=place.folder)
+    try:
+        _check(path, os.fstat(folder), trust=trust)
+        for name in inside:
+            with suppress(FileNotFoundError):
+                _check(path / name, os.stat(name, dir_fd=folder, follow_symlinks=False), trust=trust)
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def make_folder(path: Path) -> None:
+    """The folder and those that it is in, where they are missing; nobody else can write there, whatever the umask."""
+    for each in (*reversed(path.parents), path):
+        if not each.is_dir():
+            each.mkdir(mode=0o755)
+            sync_folder(each.parent)
+
+
+def remove_folders(folder: Path, inside: str, is_ours: Callable[[str], bool]) -> None:
+    """The folders in `folder`/`inside` whose names are ours, then `inside` if nothing is left in it. No link is followed; what cannot be removed stays."""
+    with suppress(OSError):
+        parent = os.open(folder, _OPEN)
+        try:
+            within = os.open(inside, _OPEN, dir_fd=parent)
+            try:
+                for name in filter(is_ours, os.listdir(within)):  # noqa: PTH208  # of an open folder
+                    shutil.rmtree(name, ignore_errors=True, dir_fd=within)
+            finally:
+                os.close(within)
+            os.rmdir(inside, dir_fd=parent)  # in an open folder
+        finally:
+            os.close(parent)
+
+
+def _check(path: Path, status: os.stat_result, *, trust: bool) -> None:
+    if not stat.S_ISDIR(status.st_mode):
+        raise InputError(f"{path} is {kind(status.st_mode)}, not a folder of a run", "name the folder of another run")
+    if trust:
+        return
+    if status.st_uid not in trusted_owners():
+        raise InputError(
+            f"{path} belongs to {_name(status.st_uid)}, who decides what is in it: commands that run, and folders that are removed",
+            "look at its manifest.json; if it is what you expect, add --trust",
+        )
+    if status.st_mode & _OTHERS_WRITE:
+        raise InputError(
+            f"others can write to {path} (mode {stat.S_IMODE(status.st_mode):04o}), and decide what is in it",
+            "look at its manifest.json; if it is what you expect, chmod go-w the folder, or add --trust",
+        )
+
+
+def _name(uid: int) -> str:
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user {uid}"
