@@ -24,6 +24,7 @@ _DEFAULTS: dict[str, Any] = {
     "tree": 0,
     "copy": 0,
     "atime_alone": False,
+    "doubtful": False,
 }
 
 

@@ -29,6 +29,10 @@ def unnumbered(finding: str) -> str:
 
 CASES = {
     "unknown": ([*files(1, 99), row("unknown", cause="unknown")], "1 % of the bytes are not understood: all that follows may be off by as much"),
+    "doubtful": (
+        [*files(1, 99), row("file_data", doubtful=True)],
+        "1 % of the bytes are data of files that the disk does not identify for certain",
+    ),
     "atime": ([*files(1, 3), row("inode_table", **ATIME)], "25 % of the bytes were access times alone: noatime would have avoided them"),
     "proportion": (
         [*files(1, 4), row("inode_table"), row("journal_superblock"), row("journal_superblock")],

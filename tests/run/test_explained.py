@@ -34,9 +34,12 @@ class Bench:
 
     monkeypatch: pytest.MonkeyPatch
 
-    def add(self, counted: dict[str, int], rows: list[Row], recorded: dict[str, int] | None = None, families: Any = None) -> CellResult:
+    def add(
+        self, counted: dict[str, int], rows: list[Row], recorded: dict[str, int] | None = None, families: Any = None, *, doubtful: bool = False
+    ) -> CellResult:
         names = ("phase", "structure", "cause", "atime_alone", "length")
         columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {name: [] for name in names}
+        columns["doubtful"] = [doubtful] * len(rows)
         table = pa.table({name: pa.array(list(values)) for name, values in columns.items()})
         explanation = analyze.Explanation.of(table, families or {"main": "ext"}, list(counted), frozenset())
         self.monkeypatch.setattr(analyze, "explain", lambda recording: explanation)
@@ -114,6 +117,16 @@ def test_a_journals_blocks_count_with_what_they_carry(
     reasons = {name for name in (*written.BY_CAUSE.values(), written.MIXED) if found[name]}
     assert reasons == {metric}
     assert found[written.JOURNAL_ATIME] == (4096 if in_journal else 0)
+
+
+@pytest.mark.parametrize("doubtful", [False, True])
+def test_bytes_of_a_doubtful_owner_count_beside_what_they_are(bench: Bench, doubtful: bool) -> None:
+    rows = [("work", "file_data", "data", False, 4096), ("work", "journal_copy", "data", False, 512)]
+    result = bench.add({"work": 4608}, rows, doubtful=doubtful)
+    assert result.status == "done"
+    found = values(result, "work")
+    assert (found[written.FILE_DATA], found[written.JOURNAL]) == (4096, 512)
+    assert found["doubtful_owner_write_bytes"] == (4608 if doubtful else 0)
 
 
 def test_a_phase_that_wrote_nothing_is_explained_with_zeroes(bench: Bench) -> None:

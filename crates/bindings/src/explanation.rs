@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 const BATCH_ROWS: usize = 1 << 18;
 
 /// An explained recording. Each iteration gives all rows from the first, in column batches, little-endian: `{"event": u64 bytes, "time_ns": u64, "interval": i32, "disk": i32, "offset": u64, "length": u64,
-/// "structure": i32, "home": i32, "home_offset": i64, "cause": i32, "atime_alone": u8, "inode": i64, "tree": u64, "path": i32, "transaction": i64, "copy": u8}`. What there
+/// "structure": i32, "home": i32, "home_offset": i64, "cause": i32, "atime_alone": u8, "inode": i64, "tree": u64, "path": i32, "transaction": i64, "copy": u8, "doubtful": u8}`. What there
 /// is none of is -1.
 #[pyclass(frozen, module = "fscost._native")]
 pub struct Explanation {
@@ -117,7 +117,7 @@ impl Batches {
 
 type Column = (&'static str, Vec<u8>);
 
-fn columns(table: &Table, rows: &[Row]) -> [Column; 16] {
+fn columns(table: &Table, rows: &[Row]) -> [Column; 17] {
     let timeline = &table.timeline;
     [
         column("event", rows, |r| r.event.to_le_bytes()),
@@ -140,6 +140,7 @@ fn columns(table: &Table, rows: &[Row]) -> [Column; 16] {
         column("path", rows, |r| optional(r.path.map(|p| p.index()))),
         column("transaction", rows, |r| wide(r.transaction)),
         column("copy", rows, |r| [r.copy]),
+        column("doubtful", rows, |r| [u8::from(r.is_doubtful)]),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 from fscost.analyze.explain import Explanation, explain
 from fscost.analyze.findings import findings
-from fscost.analyze.groups import By, Group, Rest, groups, kinds, largest, total_bytes, unknown_bytes
+from fscost.analyze.groups import By, Group, Rest, doubtful_bytes, groups, kinds, largest, total_bytes, unknown_bytes
 from fscost.analyze.instant import Instant, Request, Running, Volatile, at
 from fscost.analyze.journal import Journal, Transaction, journal
 from fscost.analyze.recovery import BtrfsRecovery, Recovery, XfsRecovery
@@ -24,6 +24,7 @@ __all__ = [
     "Volatile",
     "XfsRecovery",
     "at",
+    "doubtful_bytes",
     "explain",
     "findings",
     "groups",

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from fscost.analyze.commits import Why
 from fscost.analyze.explain import Explanation
-from fscost.analyze.groups import DATA, JOURNAL, METADATA, NO_FILE, By, keys, kinds, largest, rows, total_bytes, unknown_bytes
+from fscost.analyze.groups import DATA, JOURNAL, METADATA, NO_FILE, By, doubtful_bytes, keys, kinds, largest, rows, total_bytes, unknown_bytes
 from fscost.analyze.journal import BTRFS, EXT, Journal
 from fscost.analyze.journal import journal as journal_of
 
@@ -16,10 +16,11 @@ WORTH_SAYING = 0.01
 WORTH_NAMING = 0.1
 """A directory or file is named from this share of all bytes on."""
 UNKNOWN_ALLOWED = 0.001
+DOUBTFUL_ALLOWED = 0.001
 SMALL_FILE_BYTES = 64 << 10
 MANY_FILES = 100
 _COST = ("structure", "cause", "atime_alone", "copy")
-NEEDS = (("phase", "structure", "home_structure", "cause", "atime_alone", "copy"), keys(By.DIRECTORY))
+NEEDS = (("phase", "structure", "home_structure", "cause", "atime_alone", "copy", "doubtful"), keys(By.DIRECTORY))
 """Sums of which all others that are asked for are sums: one pass prepares them."""
 
 
@@ -38,6 +39,8 @@ def sentences(explanation: Explanation, journal: Journal | None) -> list[str]:
 def _findings(explanation: Explanation, total: int, journal: Journal | None) -> Iterator[str]:
     if (unknown := unknown_bytes(explanation)) > UNKNOWN_ALLOWED * total:
         yield f"{share(unknown, total)} of the bytes are not understood: all that follows may be off by as much"
+    if (doubtful := doubtful_bytes(explanation)) >= DOUBTFUL_ALLOWED * total:
+        yield f"{share(doubtful, total)} of the bytes are data of files that the disk does not identify for certain"
     causes: Counter[str] = Counter()
     alone = further = 0
     for _, cause, is_alone, copy, length in rows(explanation.sums(*_COST)):

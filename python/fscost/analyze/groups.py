@@ -60,6 +60,11 @@ def unknown_bytes(explanation: Explanation) -> int:
     return sum(length for structure, length in rows(explanation.sums("structure")) if structure == "unknown")
 
 
+def doubtful_bytes(explanation: Explanation) -> int:
+    """Bytes whose owner the disk does not tell for certain."""
+    return sum(length for is_doubtful, length in rows(explanation.sums("doubtful")) if is_doubtful)
+
+
 def kinds(explanation: Explanation) -> Counter[str]:
     """Bytes of file data, of the journal or log, and of other metadata."""
     found: Counter[str] = Counter()

@@ -6,7 +6,7 @@ from typing import Any
 
 from fscost.analyze.explain import Explanation
 from fscost.analyze.findings import NEEDS, sentences
-from fscost.analyze.groups import By, Group, Rest, keys, largest, rows, total_bytes, unknown_bytes
+from fscost.analyze.groups import By, Group, Rest, doubtful_bytes, keys, largest, rows, total_bytes, unknown_bytes
 from fscost.analyze.journal import Journal, Journals
 
 
@@ -20,6 +20,7 @@ class Report:
     wrote: Sequence[str]
     write_bytes: int
     unknown_write_bytes: int
+    doubtful_owner_write_bytes: int
     groups: Sequence[Group]
     rest: Rest | None
     findings: Sequence[str]
@@ -33,6 +34,7 @@ class Report:
             "phases": list(self.phases),
             "write_bytes": self.write_bytes,
             "unknown_write_bytes": self.unknown_write_bytes,
+            "doubtful_owner_write_bytes": self.doubtful_owner_write_bytes,
             "by": self.by.value,
             "groups": [{"name": group.name, "write_bytes": group.bytes, "parts": group.parts} for group in self.groups],
             "rest": None if self.rest is None else {"groups": self.rest.count, "write_bytes": self.rest.bytes, "parts": self.rest.parts},
@@ -69,6 +71,7 @@ def report(whole: Explanation, phases: Sequence[str], by: By, top: int | None) -
         wrote=list(dict.fromkeys(phase for phase in phases if phase in {name for name, *_ in rows(chosen.sums(*keys(By.PHASE)))})),
         write_bytes=total_bytes(chosen),
         unknown_write_bytes=unknown_bytes(chosen),
+        doubtful_owner_write_bytes=doubtful_bytes(chosen),
         groups=groups,
         rest=rest,
         findings=sentences(chosen, journal),

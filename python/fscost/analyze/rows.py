@@ -24,6 +24,7 @@ SCHEMA = pa.schema(
         "path": _TEXT,
         "transaction": pa.int64(),
         "copy": pa.uint8(),
+        "doubtful": pa.bool_(),
     }
 )
 
@@ -65,6 +66,7 @@ class Names:
                 text("path", "paths"),
                 known(column("transaction", pa.int64())),
                 column("copy", pa.uint8()),
+                column("doubtful", pa.uint8()).cast(pa.bool_()),
             ],
             schema=SCHEMA,
         )

@@ -157,6 +157,15 @@ def _explained(cell: Cell, written: int) -> dict[str, int]:
     journal_atime, atime = (0, 0) if off else (journal // 3, journal // 3 + metadata // 3)
     log = "log" if profile.type == "xfs" else "journal_copy"
     block = "fs_tree" if profile.type == "btrfs" else "inode_table"
-    parts = {"file_data": data, "journal": journal, "metadata": metadata, "unknown": 0, log: journal, block: metadata, "superblock": 0}
+    parts = {
+        "file_data": data,
+        "journal": journal,
+        "metadata": metadata,
+        "unknown": 0,
+        "doubtful_owner": 0,
+        log: journal,
+        block: metadata,
+        "superblock": 0,
+    }
     reasons = {"data": data, "names": written - data - atime, "atime": atime, "mixed": 0, "journal_atime": journal_atime, "unknown_cause": 0}
     return {f"{name}_write_bytes": value for name, value in (parts | reasons).items()}

@@ -24,7 +24,7 @@ _STRUCTURES, _CAUSES = _named()
 
 FILE_DATA, JOURNAL, METADATA, UNKNOWN = map(metric_of, ("file_data", "journal", "metadata", "unknown"))
 KINDS = (FILE_DATA, JOURNAL, METADATA, UNKNOWN)
-ATIME, MIXED, JOURNAL_ATIME = map(metric_of, ("atime", "mixed", "journal_atime"))
+ATIME, MIXED, JOURNAL_ATIME, DOUBTFUL = map(metric_of, ("atime", "mixed", "journal_atime", "doubtful_owner"))
 
 BY_STRUCTURE = {name: metric_of(name) for name, _, _ in _STRUCTURES}
 KIND_OF = {name: BY_STRUCTURE[name] if BY_STRUCTURE[name] in KINDS else JOURNAL if journal else METADATA for name, _, journal in _STRUCTURES}
@@ -44,6 +44,7 @@ MEANINGS = (
     | {
         MIXED: "written for several reasons at once",
         JOURNAL_ATIME: "the part of atime_write_bytes that is in journal_write_bytes",
+        DOUBTFUL: "the part of device_write_bytes whose owning file the disk does not tell for certain",
     }
 )
 """What each of these metrics means. A phase of a cell that was explained has all of them, the others have none."""

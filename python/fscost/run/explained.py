@@ -65,10 +65,12 @@ def sums(explanation: analyze.Explanation) -> dict[str, Counter[str]] | None:
     if not any(explanation.families.values()):
         return None
     found: dict[str, Counter[str]] = {}
-    for row in explanation.sums("phase", "structure", "cause", "atime_alone").to_pylist():
+    for row in explanation.sums("phase", "structure", "cause", "atime_alone", "doubtful").to_pylist():
         counted = found.setdefault(row["phase"], Counter())
         for metric in _metrics(row["structure"], row["cause"], row["atime_alone"]):
             counted[metric] += row["length_sum"]
+        if row["doubtful"]:
+            counted[written.DOUBTFUL] += row["length_sum"]
     return found
 
 

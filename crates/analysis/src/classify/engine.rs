@@ -42,6 +42,7 @@ impl<'a> Write<'a> {
             path: None,
             transaction: None,
             copy: 0,
+            is_doubtful: false,
         }
     }
 

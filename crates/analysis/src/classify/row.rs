@@ -1,6 +1,6 @@
 //! One written extent, explained.
 
-use crate::classify::{Causes, PathId, Structure};
+use crate::classify::{Cause, Causes, PathId, Structure};
 
 /// [`Row::inode`] of what belongs to no inode.
 pub const NO_INODE: u64 = 0;
@@ -34,6 +34,8 @@ pub struct Row {
     pub transaction: Option<u64>,
     /// 0 for the first copy, 1… for further copies of the same content (DUP, RAID1).
     pub copy: u8,
+    /// Whether the recording cannot tell the owner for certain: the inode is the most likely one, or missing.
+    pub is_doubtful: bool,
 }
 
 impl Row {
@@ -48,12 +50,23 @@ impl Row {
             structure: Structure::FileData,
             home: None,
             home_offset: None,
-            causes: Causes::one(crate::classify::Cause::Data),
+            causes: Causes::one(Cause::Data),
             inode: NO_INODE,
             tree: 0,
             path: None,
             transaction: None,
             copy: 0,
+            is_doubtful: false,
+        }
+    }
+
+    /// The row as it stays: file data whose owner never became known has a doubtful one. mkfs has no files.
+    pub(super) fn finished(&self) -> Row {
+        let is_data = self.home.unwrap_or(self.structure) == Structure::FileData;
+        let is_nobodys = is_data && self.inode == NO_INODE && !self.causes.has(Cause::Format);
+        Row {
+            is_doubtful: self.is_doubtful || is_nobodys,
+            ..*self
         }
     }
 

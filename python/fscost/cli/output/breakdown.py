@@ -19,6 +19,7 @@ LEGEND = f"{DATA_MARK} file data  {JOURNAL_MARK} journal or log  {METADATA_MARK}
 _LABELS = {written.FILE_DATA: "data", written.JOURNAL: "journal", written.METADATA: "metadata", written.UNKNOWN: "unknown"}
 _WORTH_SAYING = 0.01
 _UNKNOWN_ALLOWED = 0.001
+_DOUBTFUL_ALLOWED = 0.001
 _PART_WORTH_SAYING = 0.1
 """Of a difference."""
 
@@ -127,6 +128,7 @@ def _findings(results: RunResults, rows: Sequence[Row], explained: Mapping[str, 
             "metadata, and its copies in a journal, with the content of the version before, are",
             "",
         ),
+        (written.DOUBTFUL, _DOUBTFUL_ALLOWED, "data of files that the disk does not identify for certain is", ""),
         (written.UNKNOWN, _UNKNOWN_ALLOWED, "what is not understood is", ": all that is said here may be off by as much"),
     ):
         worth = {profile: values for profile, values in explained.items() if _worth(values, metric, least)}

@@ -68,7 +68,7 @@ impl Running {
             }
         }
         self.pending.committed();
-        self.take_effect(&applied, 0, rows);
+        self.take_effect(&applied, rows);
         self.reused(&applied, rows);
         if let (Some(&first), Some(&last)) = (own.first(), own.last()) {
             self.open.next(first, last);
@@ -117,20 +117,17 @@ impl Running {
             .insert(home, Checkpoint { what, transaction });
     }
 
-    pub(super) fn take_effect(&mut self, applied: &Applied, event: u64, rows: &mut Rows) {
+    pub(super) fn take_effect(&mut self, applied: &Applied, rows: &mut Rows) {
         let has_journal = self.journal.is_some();
         if !has_journal {
-            let bytes = u64::from(self.state.superblock.block_bytes);
             for released in &applied.released {
-                self.pending.release(released, bytes, rows);
+                self.pending.release(released, &self.state, rows);
             }
-            self.state.written_at(&applied.mappers, event);
+            self.state.written(&applied.mappers);
         }
         for &claimed in &applied.claimed {
             let state = &mut self.state;
-            let completed = self
-                .pending
-                .resolve(claimed, event, has_journal, state, rows);
+            let completed = self.pending.resolve(claimed, has_journal, state, rows);
             if !has_journal {
                 for number in completed {
                     self.naming.later(number, &self.state.names, rows);
@@ -140,15 +137,10 @@ impl Running {
     }
 
     /// Without a journal: all that was changed is on the disk.
-    pub(super) fn settle(
-        &mut self,
-        event: u64,
-        disks: &mut Disks<'_>,
-        rows: &mut Rows,
-    ) -> Result<()> {
+    pub(super) fn settle(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         if self.journal.is_none() {
             let applied = self.state.settle(disks)?;
-            self.take_effect(&applied, event, rows);
+            self.take_effect(&applied, rows);
             self.pending.settle();
             self.naming.again(&mut self.state.names, rows);
         }
@@ -156,7 +148,7 @@ impl Running {
     }
 
     pub(super) fn finish(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        self.settle(u64::MAX, disks, rows)?;
+        self.settle(disks, rows)?;
         let Some(journal) = &mut self.journal else {
             return Ok(());
         };

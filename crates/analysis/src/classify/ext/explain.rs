@@ -55,10 +55,11 @@ impl State {
             }
             causes = causes.and(why);
             changed.push(number);
-            if why.has(Cause::InodeRemoved) {
+            let is_another = new.is_another_than(old);
+            if why.has(Cause::InodeRemoved) || is_another {
                 self.names.inode_removed(number);
             }
-            if why.has(Cause::NewInode) {
+            if why.has(Cause::NewInode) || is_another {
                 self.names.inode_new(number);
             }
             self.rename(

@@ -122,6 +122,11 @@ impl<'a> Inode<'a> {
         self.links() > 0
     }
 
+    /// Whether it is of a file, an open one without a name included, and not the one that `old` is.
+    pub fn is_another_than(self, old: Inode<'_>) -> bool {
+        self.format() != 0 && self.generation() != old.generation()
+    }
+
     fn generation(self) -> u32 {
         le32(self.0, 0x64)
     }

@@ -93,13 +93,38 @@ pub fn of_node(kind: Kind, block: &[u8], superblock: &Superblock) -> Vec<Claim> 
     }
 }
 
+/// Whether a block may be a node of this kind, for all that its form tells; pointers have none but their bounds.
+pub fn is_form_of(kind: Kind, block: &[u8], superblock: &Superblock) -> bool {
+    match kind {
+        Kind::Extents(_) => is_extents(block),
+        Kind::Pointers(..) => are_pointers(block, superblock),
+        _ => false,
+    }
+}
+
+/// Whether a block is a node, by its form: of extents, or of pointers of which there is one at least.
+pub fn looks_like_node(block: &[u8], superblock: &Superblock) -> bool {
+    (is_extents(block) && le16(block, 2) > 0)
+        || (are_pointers(block, superblock) && block.iter().any(|&byte| byte != 0))
+}
+
+fn is_extents(node: &[u8]) -> bool {
+    le16(node, 0) == EXTENT_MAGIC && le16(node, 2) <= le16(node, 4) && le16(node, 6) <= MAX_DEPTH
+}
+
+fn are_pointers(block: &[u8], superblock: &Superblock) -> bool {
+    let bounds = superblock.first_data_block + 1..superblock.blocks;
+    let mut pointers = block.chunks_exact(4).map(|p| u64::from(le32(p, 0)));
+    pointers.all(|pointer| pointer == 0 || bounds.contains(&pointer))
+}
+
 /// A node of an extent tree: Linux `fs/ext4/ext4_extents.h`.
 fn of_extents(node: &[u8], content: Content, superblock: &Superblock) -> Vec<Claim> {
     let mut claims = Vec::new();
-    let (entries, max, depth) = (le16(node, 2), le16(node, 4), le16(node, 6));
-    if le16(node, 0) != EXTENT_MAGIC || entries > max || depth > MAX_DEPTH {
+    if !is_extents(node) {
         return claims;
     }
+    let (entries, depth) = (le16(node, 2), le16(node, 6));
     for entry in node.chunks_exact(12).skip(1).take(usize::from(entries)) {
         let first = u64::from(le32(entry, 0));
         let claim = if depth > 0 {

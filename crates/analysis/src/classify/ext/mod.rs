@@ -17,6 +17,7 @@ mod pending;
 mod pieces;
 mod release;
 mod renames;
+mod rounds;
 mod running;
 mod space;
 mod state;
@@ -125,14 +126,15 @@ impl Family for Ext {
 
     fn flush(&mut self, _: u16, _: u64, rows: &mut Rows) -> Result<()> {
         if let Some(running) = &mut self.running {
+            running.state.rounds.flush();
             running.naming.name(&mut running.state.names, rows);
         }
         Ok(())
     }
 
-    fn mark(&mut self, event: u64, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+    fn mark(&mut self, _: u64, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         match &mut self.running {
-            Some(running) => running.settle(event, disks, rows),
+            Some(running) => running.settle(disks, rows),
             None => Ok(()),
         }
     }

@@ -12,7 +12,7 @@ const MAX_BYTES: usize = 4096;
 struct Name {
     parent: u32,
     name: Box<[u8]>,
-    /// How many blocks hold it: two while one is split.
+    /// How many blocks hold it: two while one is split, none once it is gone.
     count: u32,
 }
 
@@ -97,7 +97,10 @@ impl Names {
             return;
         }
         match found {
-            Some(_) if of.names.len() == 1 => of.alive = false,
+            Some(_) if of.names.len() == 1 => {
+                of.names[0].count = 0;
+                of.alive = false;
+            }
             Some(number) => {
                 of.names.remove(number);
                 self.forget_paths(entry, true);
@@ -130,12 +133,18 @@ impl Names {
         self.inodes.get(&inode).map_or(0, |of| of.life)
     }
 
-    /// All names are on the disk: what has none by now had it before its inode came.
+    /// All names are on the disk: a new inode that got none since it came had it before, or has none at all.
     pub fn settle(&mut self) {
-        if !self.awaited.is_empty() {
-            self.awaited.clear();
-            self.changes += 1;
+        if self.awaited.is_empty() {
+            return;
         }
+        for inode in self.awaited.drain() {
+            if let Some(of) = self.inodes.get_mut(&inode) {
+                of.names.retain(|name| name.count > 0);
+                of.alive = !of.removed && !of.names.is_empty();
+            }
+        }
+        self.changes += 1;
     }
 
     /// How often names have changed.

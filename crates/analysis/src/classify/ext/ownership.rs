@@ -1,9 +1,13 @@
 //! Who owns each block: what inodes and nodes map is taken as they change.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use super::{
     map::{self, Claim},
+    rounds::Round,
     space::{Content, Kind, Mapper},
     state::{Applied, Blocks, State},
     xattr,
@@ -12,11 +16,11 @@ use crate::classify::{Disks, waiting::MAX_WAITING};
 use fscost_recording::Result;
 
 impl State {
-    /// The last event at which all was written that says that `mapper` maps what it does; 0 if that is not all known.
-    pub fn known_at(&self, mut mapper: Mapper) -> u64 {
-        let mut known = u64::MAX;
+    /// The last round in which all was written that says that `mapper` maps what it does; before all if that is not known.
+    pub(super) fn known_at(&self, mut mapper: Mapper) -> Round {
+        let mut known = self.rounds.now();
         for _ in 0..=map::MAX_DEPTH {
-            known = known.min(self.written.get(&mapper).copied().unwrap_or(0));
+            known = known.min(self.written.get(&mapper).copied().unwrap_or_default());
             if mapper.node == 0 {
                 return known;
             }
@@ -27,27 +31,48 @@ impl State {
                 _ => break,
             }
         }
-        0
+        Round::default()
     }
 
-    /// Without a journal: a block was written that no directory is known to map; one may have grown by it, whose inode is still to come.
-    pub(super) fn written_unmapped(&mut self, block: u64, content: &[u8]) {
-        let has_names = self.entries(content).is_some_and(|names| !names.is_empty());
-        let maps_names = || !map::of_node(NODE_OF_NAMES, content, &self.superblock).is_empty();
-        if !has_names && !maps_names() {
+    /// Without a journal: a block was written that nothing is known to map. Whether it looks like names or a node: a directory or file may have
+    /// grown by it, whose inode is still to come.
+    pub(super) fn written_unmapped(&mut self, block: u64, content: &[u8]) -> bool {
+        let looks_like_metadata = map::looks_like_node(content, &self.superblock)
+            || self.entries(content).is_some_and(|names| !names.is_empty());
+        if looks_like_metadata && self.unmapped.len() < MAX_WAITING {
+            self.unmapped.insert(block, self.rounds.now());
+        } else if !self.unmapped.is_empty() {
             self.unmapped.remove(&block);
-        } else if self.unmapped.len() < MAX_WAITING {
-            self.unmapped.insert(block);
+        }
+        looks_like_metadata
+    }
+
+    /// Without a journal: whether a block that is written has the form of what it is known to be mapped for. Else it is another's by now.
+    pub(super) fn has_form_of(&self, kind: Kind, content: &[u8]) -> bool {
+        match kind {
+            NAMES => self.entries(content).is_some(),
+            _ => !kind.is_node() || map::is_form_of(kind, content, &self.superblock),
         }
     }
 
-    fn no_longer_unmapped(&mut self, start: u64, length: u64) -> Vec<u64> {
-        let range = start..start.saturating_add(length);
-        let found: Vec<u64> = self.unmapped.range(range).copied().collect();
-        found.iter().for_each(|block| {
-            self.unmapped.remove(block);
-        });
+    fn no_longer_unmapped(&mut self, start: u64, length: u64) -> BTreeMap<u64, Round> {
+        let mut found = BTreeMap::new();
+        let end = start.saturating_add(length);
+        while let Some((&block, &round)) = self.unmapped.range(start..end).next() {
+            self.unmapped.remove(&block);
+            found.insert(block, round);
+        }
         found
+    }
+
+    /// Without a journal: the round in which this block was last written as a node of whoever has it.
+    fn written_as_node(&self, block: u64) -> Option<Round> {
+        let used = self.space.get(block).filter(|used| used.kind.is_node())?;
+        let mapper = Mapper {
+            inode: used.inode,
+            node: block,
+        };
+        self.written.get(&mapper).copied()
     }
 
     /// Take the blocks, and what the nodes among them map. Returns the metadata that was read for that.
@@ -62,7 +87,11 @@ impl State {
         let mut visited = HashSet::new();
         while let Some((mapper, claim)) = stack.pop() {
             let (inode, used) = (mapper.inode, claim.used(mapper));
+            let mut newly_written = None;
             if trust == Trust::Written {
+                newly_written = self
+                    .written_as_node(claim.start)
+                    .filter(|&round| claim.kind.is_node() && round.is_with(self.rounds.now()));
                 self.displace(claim.start, claim.length, used, applied, disks)?;
             }
             if claim.kind == Kind::Xattr
@@ -75,8 +104,12 @@ impl State {
             }
             self.space.claim(claim.start, claim.length, used);
             let mut unmapped = self.no_longer_unmapped(claim.start, claim.length);
-            if ![NAMES, NODE_OF_NAMES].contains(&claim.kind) {
-                unmapped.clear();
+            // What was there long before may be of a file that is gone.
+            if claim.kind.is_node() && claim.kind != NODE_OF_NAMES {
+                unmapped.retain(|_, round| round.is_near(self.rounds.now()));
+            }
+            if let Some(round) = newly_written {
+                unmapped.insert(claim.start, round);
             }
             applied.claimed.push((claim.start, claim.length));
             let has_values = claim.kind == Kind::Xattr && self.superblock.has_value_inodes();
@@ -95,7 +128,7 @@ impl State {
                         Some(newest) => newest,
                         None => self.before(block, disks)?,
                     },
-                    None if unmapped.contains(&block) => self.read(block, disks)?.into(),
+                    None if unmapped.contains_key(&block) => self.read(block, disks)?.into(),
                     None => {
                         self.versions.remove(&block);
                         self.unread.insert(block);
@@ -115,8 +148,9 @@ impl State {
                     let node = Mapper { inode, node: block };
                     let children = map::of_node(claim.kind, &content, &self.superblock);
                     stack.extend(children.into_iter().map(|child| (node, child)));
-                    if !unmapped.contains(&block) {
-                        applied.mappers.push(node);
+                    match unmapped.get(&block) {
+                        Some(&round) => _ = self.written.insert(node, round),
+                        None => applied.mappers.push(node),
                     }
                 }
                 self.versions.insert(block, content);
@@ -158,7 +192,6 @@ pub enum Trust {
 }
 
 const NAMES: Kind = Kind::Content(Content::Directory);
-/// Of the nodes only these: they have a magic number, and data is told whose it is by what was written since, not by what was before.
 const NODE_OF_NAMES: Kind = Kind::Extents(Content::Directory);
 
 /// Whether what a block holds must be known, to know of others.

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::{
+    ownership::names_others,
+    rounds::Round,
     space::{Kind, Mapper, Use},
     state::{Released, State},
 };
+use crate::classify::runs::Runs;
 use crate::classify::waiting::MAX_WAITING;
-use crate::classify::{Cause, Causes, NO_INODE, Rows, Structure};
+use crate::classify::{Cause, Causes, Rows, Structure};
 
 /// A block is mapped by the transaction that runs when its data is written, or by the next where one is just being committed; later ones
 /// can only use it for something else.
@@ -25,10 +28,10 @@ struct Waiting {
     commit: u64,
     /// Without a journal: what maps the blocks as far as the disk told, or nobody.
     owner: Mapper,
-    /// The event from which on it is to be known that they are the owner's: that of the row, or of the node that said so.
-    since: u64,
-    /// What the row was said to be before its owner was known.
-    before: Option<(Structure, Causes)>,
+    /// Without a journal: the round in which it was written.
+    since: Round,
+    /// Whether it looks like a node or names: what does not is neither.
+    may_be_metadata: bool,
 }
 
 impl Waiting {
@@ -36,7 +39,10 @@ impl Waiting {
     /// since.
     fn is_settled(&self, commits: u64, state: &State) -> bool {
         commits > self.commit + COMMITS
-            || (self.owner != NOBODY && state.known_at(self.owner) >= self.since)
+            || (self.owner != NOBODY
+                && self
+                    .since
+                    .is_told_by(state.known_at(self.owner), state.rounds.now()))
     }
 }
 
@@ -56,12 +62,12 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Row `row` of this event is of `length` blocks at `start` that have no owner, or perhaps not this one any more.
+    /// Row `row` is of `length` blocks at `start` that have no owner, or perhaps not this one any more.
     pub fn add(
         &mut self,
         (start, length): (u64, u64),
         row: usize,
-        event: u64,
+        may_be_metadata: bool,
         used: Option<Use>,
         state: &State,
     ) {
@@ -74,8 +80,8 @@ impl Pending {
             length,
             commit: self.commits,
             owner: used.map_or(NOBODY, Use::mapper),
-            since: event,
-            before: None,
+            since: state.rounds.now(),
+            may_be_metadata,
         };
         self.recent.push(((start, row), waiting));
     }
@@ -108,8 +114,11 @@ impl Pending {
         self.recent.clear();
     }
 
-    /// Without a journal: what was written there since the blocks were known to be the inode's may be another's, and is nobody's until one is known.
-    pub fn release(&mut self, released: &Released, bytes: u64, rows: &mut Rows) {
+    /// Without a journal: what was written there since the blocks were known to be the inode's may be another's. It stays the inode's, with a doubt,
+    /// until another is known.
+    pub fn release(&mut self, released: &Released, state: &State, rows: &mut Rows) {
+        let bytes = u64::from(state.superblock.block_bytes);
+        let now = state.rounds.now();
         for Part {
             start,
             row,
@@ -118,13 +127,11 @@ impl Pending {
         {
             if waiting.owner.inode != released.inode {
                 self.rows.insert((start, row), waiting);
-            } else if waiting.since > released.known {
+            } else if !waiting.since.is_told_by(released.known, now) {
                 let owner = NOBODY;
                 self.rows.insert((start, row), Waiting { owner, ..waiting });
                 if let Some(row) = rows.get_mut(row) {
-                    (row.inode, row.path) = (NO_INODE, None);
-                    (row.structure, row.causes) =
-                        waiting.before.unwrap_or((row.structure, row.causes));
+                    row.is_doubtful = true;
                 }
             }
         }
@@ -169,49 +176,83 @@ impl Pending {
         taken
     }
 
-    /// `length` blocks at `start` were mapped at `event`: their rows are complete, with a journal for good. Returns their numbers.
+    /// `length` blocks at `start` are mapped: their rows are complete, with a journal for good. Returns their numbers.
     pub fn resolve(
         &mut self,
         (start, length): (u64, u64),
-        event: u64,
         has_journal: bool,
         state: &mut State,
         rows: &mut Rows,
     ) -> Vec<usize> {
         let bytes = u64::from(state.superblock.block_bytes);
         let mut completed = Vec::new();
-        for Part {
-            start,
-            row,
-            waiting,
-        } in self.take(start, length, bytes, rows)
-        {
+        let mut taken = self.take(start, length, bytes, rows);
+        // The newest first: only that is surely of who has the place now.
+        taken.sort_unstable_by_key(|part| std::cmp::Reverse(part.row));
+        let mut newer = Newer::default();
+        for part in taken {
+            let Part {
+                start,
+                row,
+                waiting,
+            } = part;
             if waiting.is_settled(self.commits, state) {
                 continue;
             }
+            let age = newer.add(&part);
             let used = state.space.get(start);
-            let said = rows.get_mut(row).map(|row| (row.structure, row.causes));
+            let is_its = used.is_none_or(|used| {
+                let is_possible = !has_journal && waiting.may_be_metadata;
+                is_possible || !names_others(used.kind)
+            });
+            if age == Age::OfBefore || !is_its {
+                continue;
+            }
             if let Some(used) = used {
                 complete(rows, row, used, state);
                 completed.push(row);
             }
+            if let Some(row) = rows.get_mut(row) {
+                row.is_doubtful = !has_journal && age == Age::Overwritten;
+            }
             if !has_journal {
-                let owner = used.map_or(NOBODY, Use::mapper);
-                let since = if owner.node == 0 {
-                    waiting.since
-                } else {
-                    event
-                };
                 let waiting = Waiting {
-                    owner,
-                    since,
-                    before: waiting.before.or(said),
+                    owner: used.map_or(NOBODY, Use::mapper),
                     ..waiting
                 };
                 self.rows.insert((start, row), waiting);
             }
         }
         completed
+    }
+}
+
+/// Whether a place was written again before it was known whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Age {
+    Newest,
+    /// Again while the same file may have had it.
+    Overwritten,
+    /// Again in a later transaction or round: by another, perhaps.
+    OfBefore,
+}
+
+/// What was written to a place, from the newest on.
+#[derive(Default)]
+struct Newer(Runs<(u64, Round)>);
+
+impl Newer {
+    fn add(&mut self, part: &Part) -> Age {
+        let (start, end) = (part.start, part.start + part.waiting.length);
+        let time = (part.waiting.commit, part.waiting.since);
+        let before = self.0.take(start, end);
+        let newest = before.iter().map(|&(_, _, time)| time).max();
+        self.0.insert(start, end, newest.unwrap_or(time));
+        match newest {
+            None => Age::Newest,
+            Some(newest) if newest == time => Age::Overwritten,
+            Some(_) => Age::OfBefore,
+        }
     }
 }
 
@@ -301,12 +342,11 @@ mod tests {
     fn write(
         pending: &mut Pending,
         rows: &mut Rows,
-        event: u64,
         used: Option<Use>,
-        state: &State,
+        state: &mut State,
     ) -> usize {
         let piece = Piece {
-            event,
+            event: 1,
             disk: 0,
             offset: 100 << 10,
             length: 10 << 10,
@@ -314,7 +354,8 @@ mod tests {
         let mut row = plain(piece, Structure::FileData, Cause::Data);
         row.inode = used.map_or(0, |used| used.inode.into());
         let number = rows.push(row);
-        pending.add((100, 10), number, event, used, state);
+        state.rounds.data();
+        pending.add((100, 10), number, false, used, state);
         number
     }
 
@@ -328,54 +369,45 @@ mod tests {
     #[test]
     fn a_row_is_cut_where_its_owners_meet() {
         let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
-        write(&mut pending, &mut rows, 1, None, &state);
+        write(&mut pending, &mut rows, None, &mut state);
         own(&mut state, 103, 4, inode(12));
         own(&mut state, 107, 20, inode(13));
-        pending.resolve((103, 4), 2, true, &mut state, &mut rows);
-        pending.resolve((107, 20), 2, true, &mut state, &mut rows);
+        pending.resolve((103, 4), true, &mut state, &mut rows);
+        pending.resolve((107, 20), true, &mut state, &mut rows);
         assert_eq!(found(&rows), [(100, 3, 0), (103, 4, 12), (107, 3, 13)]);
     }
 
     #[test]
     fn a_later_file_does_not_own_what_was_written_before_it() {
         let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
-        write(&mut pending, &mut rows, 1, None, &state);
+        write(&mut pending, &mut rows, None, &mut state);
         (0..=COMMITS).for_each(|_| pending.committed());
         own(&mut state, 100, 10, inode(12));
-        pending.resolve((100, 10), 2, true, &mut state, &mut rows);
+        pending.resolve((100, 10), true, &mut state, &mut rows);
         assert_eq!(found(&rows), [(100, 10, 0)]);
-    }
-
-    fn released(known: u64) -> Released {
-        Released {
-            start: 102,
-            length: 8,
-            inode: 12,
-            known,
-        }
     }
 
     #[test]
     fn beyond_the_bound_those_that_have_waited_longest_are_given_up() {
         let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
-        for event in 0..100 {
-            write(&mut pending, &mut rows, event, None, &state);
+        for _ in 0..100 {
+            write(&mut pending, &mut rows, None, &mut state);
         }
         pending.drop(100, &state);
         assert_eq!(pending.rows.len(), 100);
         pending.drop(40, &state);
         own(&mut state, 100, 10, inode(12));
-        let owned = pending.resolve((100, 10), 100, true, &mut state, &mut rows);
-        assert!(owned.into_iter().eq(60..100));
+        let owned = pending.resolve((100, 10), true, &mut state, &mut rows);
+        assert!(owned.into_iter().rev().eq(60..100));
     }
 
     #[test]
     fn after_all_is_on_the_disk_nothing_waits() {
         let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
-        write(&mut pending, &mut rows, 1, None, &state);
+        write(&mut pending, &mut rows, None, &mut state);
         pending.settle();
         own(&mut state, 100, 10, inode(12));
-        pending.resolve((100, 10), 2, false, &mut state, &mut rows);
+        pending.resolve((100, 10), false, &mut state, &mut rows);
         assert_eq!(found(&rows), [(100, 10, 0)]);
     }
 
@@ -383,7 +415,7 @@ mod tests {
     fn as_many_wait_as_may() {
         let (state, mut pending) = (state(), Pending::default());
         for number in 0..=MAX_WAITING {
-            pending.add((number as u64, 1), number, number as u64, None, &state);
+            pending.add((number as u64, 1), number, false, None, &state);
         }
         assert_eq!(
             pending.rows.len() + pending.recent.len(),
@@ -391,24 +423,61 @@ mod tests {
         );
     }
 
-    #[test]
-    fn without_a_journal_the_last_word_is_that_of_the_inodes() {
-        let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
-        let first = own(&mut state, 100, 10, inode(12));
-        write(&mut pending, &mut rows, 1, Some(first), &state);
-        state.written_at(&[inode(12)], 2); // still maps them: the first write is its own
-        write(&mut pending, &mut rows, 3, Some(first), &state);
-        pending.release(&released(2), 1 << 10, &mut rows); // all but two no more: the second may be another's
-        let whole_or_cut = [(100, 2, 12), (100, 2, 12), (102, 8, 0), (102, 8, 12)];
-        assert_eq!(found(&rows), whole_or_cut);
-        own(&mut state, 104, 6, inode(13));
-        pending.resolve((104, 6), 4, false, &mut state, &mut rows);
-        let of_another = found(&rows).into_iter().filter(|r| r.2 == 13);
-        assert_eq!(of_another.collect::<Vec<_>>(), [(104, 6, 13)]);
+    /// All that maps these blocks, 102 to 110, no longer does.
+    fn release(pending: &mut Pending, state: &State, rows: &mut Rows) {
+        let released = Released {
+            start: 102,
+            length: 8,
+            inode: 12,
+            known: state.known_at(inode(12)),
+        };
+        pending.release(&released, state, rows);
+    }
+
+    fn doubtful(rows: &Rows) -> Vec<u64> {
+        let rows = rows.to_vec().into_iter().filter(|row| row.is_doubtful);
+        let mut found: Vec<_> = rows.map(|row| row.offset >> 10).collect();
+        found.sort_unstable();
+        found
     }
 
     #[test]
-    fn without_a_journal_a_node_is_believed_once_its_inode_was_written_after_it() {
+    fn without_a_journal_blocks_of_a_removed_file_stay_its_own_as_far_as_they_were_known_to_be() {
+        let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
+        let first = own(&mut state, 100, 10, inode(12));
+        write(&mut pending, &mut rows, Some(first), &mut state);
+        state.written(&[inode(12)]); // still maps them: the first write is its own
+        write(&mut pending, &mut rows, Some(first), &mut state);
+        release(&mut pending, &state, &mut rows); // all but two no more: the second may be another's
+        let cut = [(100, 2, 12), (100, 2, 12), (102, 8, 12), (102, 8, 12)];
+        assert_eq!(found(&rows), cut);
+        assert_eq!(doubtful(&rows), [102]);
+        own(&mut state, 104, 6, inode(13));
+        pending.resolve((104, 6), false, &mut state, &mut rows);
+        let of_another = found(&rows).into_iter().filter(|r| r.2 == 13);
+        assert_eq!(of_another.collect::<Vec<_>>(), [(104, 6, 13)]);
+        assert_eq!(doubtful(&rows), [102]);
+    }
+
+    #[test]
+    fn without_a_journal_an_inode_written_before_its_data_tells_of_it_once_a_flush_has_come() {
+        for is_flushed in [false, true] {
+            let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
+            let first = own(&mut state, 100, 10, inode(12));
+            state.written(&[inode(12)]);
+            write(&mut pending, &mut rows, Some(first), &mut state);
+            if is_flushed {
+                state.rounds.flush();
+            }
+            own(&mut state, 100, 10, inode(13));
+            pending.resolve((100, 10), false, &mut state, &mut rows);
+            let owner = if is_flushed { 12 } else { 13 };
+            assert_eq!(found(&rows), [(100, 10, owner)]);
+        }
+    }
+
+    #[test]
+    fn without_a_journal_a_node_is_believed_with_its_inode_in_any_order() {
         let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
         let node = Mapper {
             inode: 12,
@@ -420,23 +489,61 @@ mod tests {
             node: 0,
         };
         state.space.claim(50, 1, of_node);
-        state.written_at(&[inode(12)], 1);
-        write(&mut pending, &mut rows, 2, None, &state);
+        state.written(&[inode(12)]);
+        write(&mut pending, &mut rows, None, &mut state);
         own(&mut state, 100, 10, node);
-        state.written_at(&[node], 3);
-        pending.resolve((100, 10), 3, false, &mut state, &mut rows);
+        state.written(&[node]);
+        pending.resolve((100, 10), false, &mut state, &mut rows);
         assert_eq!(found(&rows), [(100, 10, 12)]);
         // The node was another's already, whose inode comes only now.
         own(&mut state, 100, 10, inode(13));
-        pending.resolve((100, 10), 4, false, &mut state, &mut rows);
+        pending.resolve((100, 10), false, &mut state, &mut rows);
         assert_eq!(found(&rows), [(100, 10, 13)]);
         // Had the first inode been written with it since, the node would be its own.
         own(&mut state, 100, 10, node);
-        state.written_at(&[node], 5);
-        pending.resolve((100, 10), 5, false, &mut state, &mut rows);
-        state.written_at(&[inode(12)], 6);
+        state.written(&[inode(12), node]);
+        pending.resolve((100, 10), false, &mut state, &mut rows);
         own(&mut state, 100, 10, inode(13));
-        pending.resolve((100, 10), 7, false, &mut state, &mut rows);
+        pending.resolve((100, 10), false, &mut state, &mut rows);
         assert_eq!(found(&rows), [(100, 10, 12)]);
+    }
+
+    #[test]
+    fn of_what_was_written_twice_the_first_is_the_owners_only_if_no_other_can_have_had_it() {
+        for (has_journal, is_later, expected) in [
+            (true, false, (12, vec![])),
+            (true, true, (0, vec![])),
+            (false, false, (12, vec![100])),
+            (false, true, (0, vec![])),
+        ] {
+            let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
+            let first = write(&mut pending, &mut rows, None, &mut state);
+            if is_later {
+                pending.committed();
+                state.rounds.flush();
+            }
+            let second = write(&mut pending, &mut rows, None, &mut state);
+            own(&mut state, 100, 10, inode(12));
+            pending.resolve((100, 10), has_journal, &mut state, &mut rows);
+            let rows_of = rows.to_vec();
+            assert_eq!(rows_of[second].inode, 12);
+            assert!(!rows_of[second].is_doubtful);
+            assert_eq!((rows_of[first].inode, doubtful(&rows)), expected);
+        }
+    }
+
+    #[test]
+    fn data_is_never_a_node() {
+        let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
+        write(&mut pending, &mut rows, None, &mut state);
+        let node = Use {
+            kind: Kind::Pointers(1, Content::Data),
+            inode: 12,
+            node: 0,
+        };
+        state.space.claim(100, 1, node);
+        pending.resolve((100, 1), false, &mut state, &mut rows);
+        let structures = rows.to_vec().into_iter().map(|row| row.structure);
+        assert!(structures.into_iter().all(|s| s == Structure::FileData));
     }
 }

@@ -33,6 +33,7 @@ pub fn plain(piece: Piece, structure: Structure, cause: Cause) -> Row {
         path: None,
         transaction: None,
         copy: 0,
+        is_doubtful: false,
     }
 }
 

@@ -28,7 +28,7 @@ impl State {
                     continue;
                 }
                 let below = Mapper { inode, node: start };
-                let written = self.written.remove(&below).unwrap_or(0);
+                let written = self.written.remove(&below).unwrap_or_default();
                 if !self.unread.remove(&start) {
                     let old = self.before(start, disks)?;
                     let children = map::of_node(claim.kind, &old, &self.superblock);

@@ -122,6 +122,10 @@ impl Running {
                     for block in self.with_content(write, used, (run.start, end), bytes, &mut found)
                     {
                         let content = content_of(write, block, bytes, disks)?;
+                        if self.journal.is_none() && !self.state.has_form_of(used.kind, &content) {
+                            waiting.push(unused(block));
+                            continue;
+                        }
                         let piece = piece(write, block, block + 1, bytes);
                         match self.checkpoint(block, &content) {
                             Some(due) => {
@@ -170,7 +174,7 @@ impl Running {
                     found.push(self.row(piece(write, block, block + 1, bytes), what, None, rows));
                 }
             }
-            self.take_effect(&applied, write.event, rows);
+            self.take_effect(&applied, rows);
         }
         for number in push_merged(found, rows) {
             self.keep_own(number, rows);
@@ -197,8 +201,7 @@ impl Running {
         if may_change {
             let length = (row.offset + row.length).div_ceil(bytes) - start;
             let place = (start, length);
-            self.pending
-                .add(place, number, row.event, used, &self.state);
+            self.pending.add(place, number, true, used, &self.state);
         }
     }
 
@@ -260,6 +263,52 @@ impl Running {
 
     /// A write whose owner comes with the metadata that maps it.
     fn wait(&mut self, write: &Write<'_>, run: Run, bytes: u64, rows: &mut Rows) {
+        if self.journal.is_some() {
+            return self.wait_as(write, run, false, bytes, rows);
+        }
+        let end = run.start + run.length;
+        let mut rest = run;
+        for (block, content) in whole_blocks(write, blocks_of(write, bytes).0, bytes) {
+            let is_inside = (run.start..end).contains(&block);
+            if !is_inside || !self.state.written_unmapped(block, content) {
+                continue;
+            }
+            for (start, stop, may_be_metadata) in
+                [(rest.start, block, false), (block, block + 1, true)]
+            {
+                let length = stop - start;
+                self.wait_as(
+                    write,
+                    Run {
+                        start,
+                        length,
+                        ..run
+                    },
+                    may_be_metadata,
+                    bytes,
+                    rows,
+                );
+            }
+            rest.start = block + 1;
+        }
+        let length = end - rest.start;
+        self.wait_as(write, Run { length, ..rest }, false, bytes, rows);
+    }
+
+    fn wait_as(
+        &mut self,
+        write: &Write<'_>,
+        run: Run,
+        may_be_metadata: bool,
+        bytes: u64,
+        rows: &mut Rows,
+    ) {
+        if run.length == 0 {
+            return;
+        }
+        if !may_be_metadata {
+            self.state.rounds.data();
+        }
         let inode = run.used.map_or(0, |u| u.inode);
         let what = Explanation {
             structure: Structure::FileData,
@@ -275,15 +324,8 @@ impl Running {
         let number = rows.push(row);
         let place = (run.start, run.length);
         self.pending
-            .add(place, number, write.event, run.used, &self.state);
+            .add(place, number, may_be_metadata, run.used, &self.state);
         if self.journal.is_none() {
-            let first = blocks_of(write, bytes).0;
-            let blocks = run.start..run.start + run.length;
-            for (block, content) in whole_blocks(write, first, bytes) {
-                if blocks.contains(&block) {
-                    self.state.written_unmapped(block, content);
-                }
-            }
             self.naming.later(number, &self.state.names, rows);
         }
     }
@@ -393,6 +435,16 @@ impl Running {
             self.keep_own(number, rows);
         }
         self.commit(disks, rows)
+    }
+}
+
+/// A block that nothing is known to use.
+fn unused(block: u64) -> Run {
+    Run {
+        start: block,
+        length: 1,
+        used: None,
+        origin: block,
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     names::Names,
     ownership::Trust,
     renames::Name,
+    rounds::{Round, Rounds},
     space::{Kind, Mapper, Run, Space, Use},
     superblock::Superblock,
 };
@@ -62,8 +63,8 @@ pub struct Released {
     pub length: u64,
     /// The inode.
     pub inode: u32,
-    /// The last event at which they were known to be its own.
-    pub known: u64,
+    /// The last round in which they were known to be its own.
+    pub(super) known: Round,
 }
 
 impl Applied {
@@ -95,10 +96,12 @@ pub struct State {
     pub(super) sharers: HashMap<u64, Vec<u32>>,
     /// Directories and nodes that were mapped before what they hold was written.
     pub(super) unread: BTreeSet<u64>,
-    /// Without a journal: blocks of names that were written while nobody was known to map them.
-    pub(super) unmapped: BTreeSet<u64>,
-    /// Without a journal: the event at which an inode in use or a node was last written.
-    pub(super) written: HashMap<Mapper, u64>,
+    /// Without a journal: blocks that look like names or a node, written while nobody was known to map them, and the round.
+    pub(super) unmapped: BTreeMap<u64, Round>,
+    /// Without a journal.
+    pub(super) rounds: Rounds,
+    /// Without a journal: the round in which an inode in use or a node was last written.
+    pub(super) written: HashMap<Mapper, Round>,
     /// Names that the blocks being applied hold, and did not.
     pub(super) come: Vec<Name>,
     /// Names that they no longer hold.
@@ -123,7 +126,8 @@ impl State {
             reads_left: 0,
             sharers: HashMap::new(),
             unread: BTreeSet::new(),
-            unmapped: BTreeSet::new(),
+            unmapped: BTreeMap::new(),
+            rounds: Rounds::default(),
             written: HashMap::new(),
             come: Vec::new(),
             gone: Vec::new(),
@@ -290,12 +294,15 @@ impl State {
         Ok(applied)
     }
 
-    /// Without a journal: these were written at `event`.
-    pub fn written_at(&mut self, mappers: &[Mapper], event: u64) {
+    /// Without a journal: these were written.
+    pub fn written(&mut self, mappers: &[Mapper]) {
+        if !mappers.is_empty() {
+            self.rounds.metadata();
+        }
         for &mapper in mappers {
             let used = self.space.get(mapper.node);
             if mapper.node == 0 || used.is_some_and(|used| used.inode == mapper.inode) {
-                self.written.insert(mapper, event);
+                self.written.insert(mapper, self.rounds.now());
             }
         }
     }

@@ -33,6 +33,8 @@ const HAS_HOME: u8 = 1;
 const HAS_HOME_OFFSET: u8 = 2;
 const HAS_PATH: u8 = 4;
 const HAS_TRANSACTION: u8 = 8;
+/// A field of its own that needs no more than a bit.
+const IS_DOUBTFUL: u8 = 16;
 
 /// Add the row's record to `bytes`.
 pub(super) fn encode(row: &Row, bytes: &mut Vec<u8>) {
@@ -54,7 +56,8 @@ pub(super) fn encode(row: &Row, bytes: &mut Vec<u8>) {
         has: flag(row.home.is_some(), HAS_HOME)
             | flag(row.home_offset.is_some(), HAS_HOME_OFFSET)
             | flag(row.path.is_some(), HAS_PATH)
-            | flag(row.transaction.is_some(), HAS_TRANSACTION),
+            | flag(row.transaction.is_some(), HAS_TRANSACTION)
+            | flag(row.is_doubtful, IS_DOUBTFUL),
     };
     bytes.extend_from_slice(record.as_bytes());
 }
@@ -81,6 +84,7 @@ pub(super) fn decode(bytes: &[u8], rows: &mut Vec<Row>) -> Option<()> {
             path: has(HAS_PATH).then(|| PathId::from_index(record.path.get())),
             transaction: has(HAS_TRANSACTION).then(|| record.transaction.get()),
             copy: record.copy,
+            is_doubtful: has(IS_DOUBTFUL),
         });
     }
     Some(())

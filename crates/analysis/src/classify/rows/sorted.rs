@@ -45,7 +45,7 @@ impl SortedRows {
         let mut taken = 0;
         let file = pages.drain(|rows, file| {
             cause_sets.extend(rows.iter().map(|r| r.causes));
-            run.extend_from_slice(rows);
+            run.extend(rows.iter().map(Row::finished));
             taken += rows.len();
             if run.len() == run_rows && taken < total {
                 let first = taken - run_rows;

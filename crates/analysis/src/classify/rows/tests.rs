@@ -26,11 +26,13 @@ fn row(event: u64, offset: u64) -> Row {
             .then(|| PathId::from_index(event as u32)),
         transaction: event.is_multiple_of(11).then_some(u64::MAX - event),
         copy: (event % 4) as u8,
+        is_doubtful: event.is_multiple_of(13),
     }
 }
 
 /// The obvious store: all rows in memory, sorted at the end.
 fn model(mut rows: Vec<Row>) -> Vec<Row> {
+    rows.iter_mut().for_each(|row| *row = row.finished());
     rows.sort_by_key(|r| (r.event, r.offset));
     rows.dedup_by(|row, before| before.absorb(row));
     rows
