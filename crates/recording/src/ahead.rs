@@ -18,6 +18,16 @@ impl Recording {
     /// but visit.
     pub fn for_each_frame_ahead(
         &self,
+        visit: impl FnMut(usize, &Frame) -> Result<bool>,
+    ) -> Result<()> {
+        let all: Vec<_> = (0..self.frames().len()).collect();
+        self.for_frames_ahead(&all, visit)
+    }
+
+    /// The same of these frames only.
+    pub(crate) fn for_frames_ahead(
+        &self,
+        frames: &[usize],
         mut visit: impl FnMut(usize, &Frame) -> Result<bool>,
     ) -> Result<()> {
         // As many as cores: unpacking takes longer than most visits, and where it does not, they wait.
@@ -28,15 +38,17 @@ impl Recording {
             for first in 0..threads {
                 let (full, next) = sync_channel(WAITING_FRAMES);
                 let (used, empty) = channel();
-                let read = move || self.read_each(first, threads, &full, &empty);
+                let read = move || {
+                    self.read_each(frames.iter().skip(first).step_by(threads), &full, &empty)
+                };
                 let name = thread::Builder::new().name("read-frames".into());
                 name.spawn_scoped(scope, read)
                     .map_err(|e| Error::io("starting a thread for", self.path(), e))?;
                 readers.push((next, used));
             }
-            for index in 0..self.frames().len() {
+            for (turn, &index) in frames.iter().enumerate() {
                 let (next, used): &(Receiver<Result<Frame>>, Sender<Frame>) =
-                    &readers[index % threads];
+                    &readers[turn % threads];
                 // A reader ends early only after an error, which it sends first, or by a panic, which the scope passes on.
                 let Ok(frame) = next.recv() else {
                     return Ok(());
@@ -52,15 +64,14 @@ impl Recording {
         })
     }
 
-    /// Read frames `first`, `first + step`, … until nobody wants them.
-    fn read_each(
+    /// Read these frames until nobody wants them.
+    fn read_each<'f>(
         &self,
-        first: usize,
-        step: usize,
+        frames: impl Iterator<Item = &'f usize>,
         full: &SyncSender<Result<Frame>>,
         empty: &Receiver<Frame>,
     ) {
-        for index in (first..self.frames().len()).step_by(step) {
+        for &index in frames {
             let mut frame = empty.try_recv().unwrap_or_default();
             let read = self.read_frame(index, true, &mut frame).map(|()| frame);
             let failed = read.is_err();

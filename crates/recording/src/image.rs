@@ -4,6 +4,7 @@ use crate::{
     Error, ErrorKind, Event, ExtentMap, Location, Op, Recording, Result, piece_cache::PieceCache,
     reader::Frame,
 };
+use std::collections::BTreeSet;
 
 /// A point in a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,7 @@ pub enum Instant {
 /// A disk as it was.
 pub struct Image<'a> {
     recording: &'a Recording,
+    disk: u16,
     size_bytes: u64,
     map: ExtentMap,
     cache: PieceCache,
@@ -38,8 +40,7 @@ impl Recording {
         let mut map = ExtentMap::default();
         let mut count = 0;
         let mut found = !matches!(instant, Instant::Mark(_));
-        let with_content = !found;
-        self.for_each_frame(with_content, |index, frame| {
+        self.for_each_frame(false, |index, frame| {
             for event in &frame.events {
                 if is_past(instant, count, frame, event)? {
                     found = true;
@@ -59,6 +60,7 @@ impl Recording {
             )),
             _ => Ok(Image {
                 recording: self,
+                disk,
                 size_bytes: info.size_bytes,
                 map,
                 cache: self.piece_cache()?,
@@ -149,7 +151,7 @@ impl Image<'_> {
     }
 
     /// Write the whole disk to `out` as a sparse file: what reads as zeros is left a hole.
-    pub fn export(&mut self, out: &std::fs::File) -> std::result::Result<(), Error> {
+    pub fn export(&self, out: &std::fs::File) -> std::result::Result<(), Error> {
         use std::os::unix::fs::FileExt as _;
         let failed = |e: std::io::Error| {
             Error::new(
@@ -162,22 +164,29 @@ impl Image<'_> {
             )
         };
         out.set_len(self.size_bytes).map_err(failed)?;
-        let written: Vec<_> = self
-            .map
-            .segments(0, self.size_bytes)
-            .filter(|s| s.location.is_some())
+        let segments = self.map.segments(0, self.size_bytes);
+        let used: BTreeSet<_> = segments
+            .filter_map(|s| s.location.map(|l| l.frame as usize))
             .collect();
-        let mut buffer = vec![0; 1 << 20];
-        for segment in written {
-            let mut at = segment.offset;
-            while at < segment.offset + segment.length {
-                let count =
-                    (segment.offset + segment.length - at).min(buffer.len() as u64) as usize;
-                self.read_at(at, &mut buffer[..count])?;
-                out.write_all_at(&buffer[..count], at).map_err(failed)?;
-                at += count as u64;
+        let frames: Vec<_> = used.into_iter().collect();
+        // In the order of the log: each frame is unpacked once, and on other threads.
+        self.recording.for_frames_ahead(&frames, |index, frame| {
+            let is_write = |e: &&Event| e.op == Op::Write && e.disk == self.disk;
+            for event in frame.events.iter().filter(is_write) {
+                for segment in self.map.segments(event.offset, event.length) {
+                    let from = (segment.offset - event.offset) as usize;
+                    let here = Location {
+                        frame: index as u32,
+                        content_offset: event.content_offset + from as u32,
+                    };
+                    if segment.location == Some(here) {
+                        let part = from..from + segment.length as usize;
+                        let content = frame.content_of(event).get(part).unwrap_or_default();
+                        out.write_all_at(content, segment.offset).map_err(failed)?;
+                    }
+                }
             }
-        }
-        Ok(())
+            Ok(true)
+        })
     }
 }

@@ -30,13 +30,7 @@ pub fn intervals(recording: &Recording) -> Result<Vec<Interval>> {
     };
     let mut found = vec![begin(before, 0)];
     let mut current = 0;
-    let mut frame = crate::Frame::default();
-    for index in 0..recording.frames().len() {
-        recording.read_frame(index, false, &mut frame)?;
-        // Content is unpacked only where a mark needs it.
-        if frame.events.iter().any(|e| e.op == Op::Mark) {
-            recording.read_frame(index, true, &mut frame)?;
-        }
+    recording.for_each_frame(false, |_, frame| {
         for event in &frame.events {
             found[current].end_ns = event.complete_ns;
             if event.op == Op::Mark {
@@ -46,6 +40,7 @@ pub fn intervals(recording: &Recording) -> Result<Vec<Interval>> {
                 totals.add(event);
             }
         }
-    }
+        Ok(true)
+    })?;
     Ok(found)
 }

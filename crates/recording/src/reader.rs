@@ -217,7 +217,8 @@ impl Recording {
         self.file_bytes
     }
 
-    /// Unpack a frame's events, and its content if asked, into `frame` (its space is used again).
+    /// Unpack a frame's events into `frame` (its space is used again), and its content: always, or only
+    /// where a mark is among the events, whose name and detail are content.
     pub fn read_frame(&self, index: usize, with_content: bool, frame: &mut Frame) -> Result<()> {
         let info = self.frames.get(index).ok_or_else(|| {
             Error::new(
@@ -230,7 +231,8 @@ impl Recording {
         unpacked.map_err(|e| e.in_file(&self.path))
     }
 
-    /// All events, in order of completion, with their frames.
+    /// All events, in order of completion, with their frames; content as [`read_frame`](Self::read_frame)
+    /// gives it.
     ///
     /// The closure ends the walk by returning `false`.
     pub fn for_each_frame(
@@ -251,17 +253,12 @@ impl Recording {
     /// All marks with their instants.
     pub fn marks(&self) -> Result<Vec<(u64, Mark)>> {
         let mut marks = Vec::new();
-        let mut frame = Frame::default();
-        for index in 0..self.frames.len() {
-            self.read_frame(index, false, &mut frame)?;
-            // A mark is always the last event of its frame: only such a frame's content is needed.
-            if frame.events.iter().any(|e| e.op == Op::Mark) {
-                self.read_frame(index, true, &mut frame)?;
-                for event in frame.events.iter().filter(|e| e.op == Op::Mark) {
-                    marks.push((event.complete_ns, frame.mark_of(event)?));
-                }
+        self.for_each_frame(false, |_, frame| {
+            for event in frame.events.iter().filter(|e| e.op == Op::Mark) {
+                marks.push((event.complete_ns, frame.mark_of(event)?));
             }
-        }
+            Ok(true)
+        })?;
         Ok(marks)
     }
 
@@ -355,7 +352,7 @@ impl RawFrame {
                     .map_err(|what| Error::corrupt(self.at, what))?,
             );
         }
-        if with_content {
+        if with_content || frame.events.iter().any(|e| e.op == Op::Mark) {
             frame.content.resize(content_bytes, 0);
             self.unpack_content(file, &mut frame.content)
                 .inspect_err(|_| frame.content.clear())

@@ -4,7 +4,7 @@
 //! others: `blkdev_issue_zeroout` may unmap unless it is told not to. The kernel counts the one as discarded and the other as written, so
 //! its counters in the marks tell for each interval how many bytes were zeroes. Only where there were both must the family say which were which.
 
-use fscost_recording::{Event, Frame, Op, Recording, Result, Totals};
+use fscost_recording::{Event, Op, Recording, Result, Totals};
 use serde_json::Value;
 
 /// Tells them apart, one after the other in the order of the recording.
@@ -33,13 +33,7 @@ impl Zeroes {
         let mut totals = vec![Totals::default(); disks.len()];
         let mut before = vec![Some(0); disks.len()];
         let mut shares = Vec::new();
-        let mut frame = Frame::default();
-        for index in 0..recording.frames().len() {
-            recording.read_frame(index, false, &mut frame)?;
-            // Content is unpacked only where a mark needs it.
-            if frame.events.iter().any(|e| e.op == Op::Mark) {
-                recording.read_frame(index, true, &mut frame)?;
-            }
+        recording.for_each_frame(false, |_, frame| {
             for event in &frame.events {
                 if event.op == Op::Mark {
                     let detail = frame.mark_of(event)?.detail;
@@ -55,7 +49,8 @@ impl Zeroes {
                     totals.add(event);
                 }
             }
-        }
+            Ok(true)
+        })?;
         shares.push(vec![Share::Untold; disks.len()]);
         Ok(Zeroes {
             bytes: vec![0; shares.len()],
