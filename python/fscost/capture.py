@@ -5,17 +5,18 @@ Thin over the native module, which reads the format (docs/recording-format.md).
 
 import contextlib
 import os
-import secrets
 import shlex
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from fscost.errors import DefectError, HostError, InputError
+
+if TYPE_CHECKING:
+    # Where it is used, it is imported: it takes 0.2 s, in which the native module can be at work.
+    import pyarrow as pa
 
 COMPRESSION = "zstd"
 _REMEDIES = {
@@ -69,6 +70,33 @@ def opened(recording: Path) -> Iterator[Any]:
         yield _open(recording)
 
 
+class Explaining:
+    """A recording that is being explained, from now on and on threads of its own. Raises InputError for what is no recording."""
+
+    def __init__(self, recording: Path) -> None:
+        self.recording = recording
+        with errors(recording):
+            self.source = _open(recording)
+        self._found: Any = None
+        self._failed: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="explain", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            with errors(self.recording):
+                self._found = self.source.explain()
+        except BaseException as error:  # noqa: BLE001 # Raised where it is waited for.
+            self._failed = error
+
+    def result(self) -> Any:
+        """The native explanation, once it is there."""
+        self._thread.join()
+        if self._failed is not None:
+            raise self._failed
+        return self._found
+
+
 def info(recording: Path) -> dict[str, Any]:
     """Disks, marks and totals of a recording."""
     with errors(recording):
@@ -107,7 +135,7 @@ def pack(recording: Path, level: int = 3) -> None:
 def strip(recording: Path, out: Path, names: str) -> int:
     """The recording without the contents of files, to be shared; returns its size. The key of its digests is thrown away."""
     with errors(recording), new_file(out):
-        return int(_open(recording).strip(str(out), names, secrets.token_bytes(32)))
+        return int(_open(recording).strip(str(out), names, os.urandom(32)))
 
 
 def export_image(recording: Path, disk: str, image: Path, at: str | None = None) -> None:
@@ -221,6 +249,8 @@ def _disk_differences(recorded: Mapping[str, int], kernel: Mapping[str, int]) ->
 
 def write_requests(recording: Path, table: Path) -> int:
     """Every request of the recording, without its content, as a Parquet table; returns how many. On failure no part of it stays."""
+    import pyarrow.parquet as pq
+
     rows = 0
     try:
         with errors(recording), contextlib.ExitStack() as stack:
@@ -243,19 +273,21 @@ def recovery(recording: Path, at_ns: int, lost: Sequence[int] = ()) -> list[dict
         return list(_open(recording).recovery(at_ns, list(lost)))
 
 
-def requests(recording: Path) -> Iterator[pa.RecordBatch]:
+def requests(recording: Path) -> "Iterator[pa.RecordBatch]":
     """Every request, in the order of completion, without its content; `event` is its number in the recording, marks counted."""
     with errors(recording):
         yield from _requests(recording)
 
 
-def _requests(recording: Path) -> Iterator[pa.RecordBatch]:
+def _requests(recording: Path) -> "Iterator[pa.RecordBatch]":
+    import pyarrow as pa
+
     source = _open(recording)
     disks = pa.array([disk["name"] for disk in source.info()["disks"]])
     for columns in source.requests():
         rows = len(columns["op"])
 
-        def column(name: str, kind: pa.DataType, columns: Mapping[str, bytes] = columns, rows: int = rows) -> pa.Array:
+        def column(name: str, kind: "pa.DataType", columns: Mapping[str, bytes] = columns, rows: int = rows) -> "pa.Array":
             return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(columns[name])])
 
         disk = column("disk", pa.uint16()).cast(pa.int32())

@@ -95,7 +95,7 @@ def test_a_log_of_xfs_has_checkpoints_and_its_own_headers(batches: int) -> None:
 def test_what_is_printed_of_what_was_logged_before(home: str, line: str) -> None:
     rows = [row("log", home, home_offset=512, transaction=number, cause="names", length=200) for number in (1, 2, 3)]
     whole = explanation(rows, family="xfs", marks=MARKS)
-    printed = list(explained.lines(analyze.report(whole, ["work"], analyze.By.STRUCTURE, 5), "a title", None))
+    printed = list(explained.lines(analyze.report(whole, ["work"], analyze.By.STRUCTURE, 5), None))
     assert line in printed
 
 

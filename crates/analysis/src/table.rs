@@ -1,7 +1,7 @@
 //! The explanation as a table: each row's time and interval, and the names that its numbers stand for.
 
 use crate::classify::{Causes, Explained, SortedRows, explain_streamed};
-use fscost_recording::{Frame, Op, Recording, Result};
+use fscost_recording::{Frame, Mark, Op, Recording, Result};
 
 /// The interval of what precedes the first mark.
 const BEFORE: &str = "before";
@@ -39,6 +39,7 @@ pub struct Timeline {
     times_ns: Vec<u64>,
     /// For each interval, its first event and the number of its name.
     begins: Vec<(u64, usize)>,
+    marks: Vec<(u64, Mark)>,
     names: Vec<String>,
 }
 
@@ -46,7 +47,9 @@ impl Timeline {
     fn add(&mut self, frame: &Frame) -> Result<()> {
         for event in &frame.events {
             if event.op == Op::Mark {
-                self.begin(&frame.mark_of(event)?.name);
+                let mark = frame.mark_of(event)?;
+                self.begin(&mark.name);
+                self.marks.push((event.complete_ns, mark));
             }
             self.times_ns.push(event.complete_ns);
         }
@@ -60,6 +63,11 @@ impl Timeline {
             self.names.len() - 1
         });
         self.begins.push((self.times_ns.len() as u64, number));
+    }
+
+    /// All marks with their instants.
+    pub fn marks(&self) -> &[(u64, Mark)] {
+        &self.marks
     }
 
     /// When the event completed, nanoseconds since the recording began.

@@ -66,6 +66,11 @@ impl Explanation {
         Ok(names)
     }
 
+    /// All marks of the recording: `[(at_ns, name, JSON text or None)]`.
+    fn marks(&self) -> Vec<crate::MarkTexts> {
+        crate::mark_texts(self.table.timeline.marks())
+    }
+
     /// Of the rows, bytes that were written as zeroes and reached the disk as holes punched, by the interval's name.
     fn punched_bytes(&self) -> BTreeMap<String, u64> {
         let mut found = BTreeMap::new();

@@ -131,13 +131,9 @@ impl Recording {
     }
 
     /// All marks: `[(at_ns, name, JSON text or None)]`.
-    fn marks(&self, py: Python<'_>) -> PyResult<Vec<(u64, String, Option<String>)>> {
+    fn marks(&self, py: Python<'_>) -> PyResult<Vec<MarkTexts>> {
         let marks = py.detach(|| self.inner.marks()).map_err(error)?;
-        let text = |m: &recording::Mark| (!m.detail.is_null()).then(|| m.detail.to_string());
-        Ok(marks
-            .into_iter()
-            .map(|(at_ns, mark)| (at_ns, mark.name.clone(), text(&mark)))
-            .collect())
+        Ok(mark_texts(&marks))
     }
 
     /// Requests in batches of columns, little-endian: `{"event": u64 bytes (its number, marks counted), "submit_ns": u64, "complete_ns", "offset",
@@ -197,7 +193,7 @@ impl Recording {
             (None, None) => recording::Instant::End,
         };
         py.detach(|| {
-            let mut image = self.inner.image_at(disk, &instant).map_err(error)?;
+            let image = self.inner.image_at(disk, &instant).map_err(error)?;
             let out = File::create_new(&path)?;
             image.export(&out).map_err(error)
         })
@@ -260,6 +256,17 @@ impl Recording {
         }
         Ok(named)
     }
+}
+
+/// Instant, name, and detail as JSON.
+type MarkTexts = (u64, String, Option<String>);
+
+fn mark_texts(marks: &[(u64, recording::Mark)]) -> Vec<MarkTexts> {
+    let detail = |m: &recording::Mark| (!m.detail.is_null()).then(|| m.detail.to_string());
+    let texts = marks.iter();
+    texts
+        .map(|(at_ns, mark)| (*at_ns, mark.name.clone(), detail(mark)))
+        .collect()
 }
 
 /// An iterator of column batches.

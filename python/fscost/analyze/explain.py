@@ -119,16 +119,16 @@ class Explanation:
         return rows
 
 
-def explain(recording: Path) -> Explanation:
-    """Explain every written byte of a recording."""
-    with capture.opened(recording) as source:
-        facts = source.info()
-        marks = [Mark(at_ns, name, _detail(text)) for at_ns, name, text in source.marks()]
-        native = source.explain()
-        texts = native.names()
-        disks = [disk["name"] for disk in facts["disks"]]
-        families = dict(zip(disks, native.families(), strict=True))
-        names = Names(texts, disks)
+def explain(recording: Path, begun: capture.Explaining | None = None) -> Explanation:
+    """Explain every written byte of a recording; `begun` where that goes on already."""
+    begun = begun or capture.Explaining(recording)
+    facts = begun.source.info()
+    native = begun.result()
+    texts = native.names()
+    disks = [disk["name"] for disk in facts["disks"]]
+    families = dict(zip(disks, native.families(), strict=True))
+    marks = [Mark(at_ns, name, _detail(text)) for at_ns, name, text in native.marks()]
+    names = Names(texts, disks)
 
     def batches() -> Iterator[pa.RecordBatch]:
         with capture.errors(recording):

@@ -3,12 +3,13 @@
 import errno
 import os
 import sys
-from typing import TextIO
+from importlib import import_module
+from typing import Any, TextIO
 
 import typer
+from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
-from fscost.cli import compare, doctor, explain, profiles, recording, show, study, workloads
 from fscost.cli.output.grid import plain
 from fscost.cli.usage import READER_GONE, Commands, explained
 from fscost.errors import FscostError, HostError
@@ -16,23 +17,56 @@ from fscost.errors import FscostError, HostError
 _LONGEST_PATH = 200
 """Of a path in a message: one that is too long for the kernel would fill the screen."""
 
+COMMANDS = {
+    "compare": "Measure what file systems cost for a workload, and compare them.",
+    "show": "Print the tables of a finished run again, in any form.",
+    "explain": "Say what each written byte was: structure, cause, file.",
+    "profiles": "List the profiles that have a name of their own, one line each.",
+    "workloads": "List the built-in workloads, one line each.",
+    "doctor": "Look at what the labs need; exit 2 when no cell can run here in either.",
+    "study": "Published experiments, run again: published beside measured, a verdict for each claim.",
+    "recording": "Look into a recording, or take it elsewhere.",
+}
+"""Each command, a module of this package, and the first line of its help."""
+
+
+class _Program(Commands):
+    """Imports the module of the one command that runs: all of them together take a second."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for name, summary in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=summary))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, None if found is None else command(str(found.name)), rest
+
+
 app = typer.Typer(
     name="fscost",
-    cls=Commands,
+    cls=_Program,
     help="What a file system and its options really cost: bytes to the device, time, CPU, space.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command()(compare.compare)
-app.command()(show.show)
-app.command()(explain.explain)
-app.command()(profiles.profiles)
-app.command()(workloads.workloads)
-app.command()(doctor.doctor)
-app.add_typer(study.app)
-app.add_typer(recording.app, name="recording")
+
+
+@app.callback()
+def _fscost() -> None:
+    pass
+
+
+def command(name: str) -> Any:
+    """One of the commands; its module is imported now."""
+    module = import_module(f"fscost.cli.{name}")
+    found = getattr(module, "app", None)
+    if found is None:
+        found = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        found.command(name)(getattr(module, name))
+    return typer.main.get_command(found)
 
 
 def main() -> None:

@@ -10,10 +10,11 @@ import typer
 
 from fscost import run
 from fscost.cli.labs import AUTO, KERNELS, choose_lab, real_device
-from fscost.cli.output import Outputs
+from fscost.cli.output.emit import Outputs
 from fscost.cli.output.grid import plain
 from fscost.cli.progress import progress
-from fscost.cli.request import DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request, absolute_images, resumed, some_path, to_spec, with_range
+from fscost.cli.request import DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request, absolute_images, resumed, to_spec, with_range
+from fscost.cli.usage import some_path
 from fscost.errors import InputError
 from fscost.lab.base import Lab
 from fscost.results import load

@@ -5,19 +5,20 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fscost import analyze
-from fscost.analyze import By
-from fscost.cli.output import explained
-from fscost.cli.output import instant as output
+from fscost import capture
 from fscost.cli.output.grid import plain
-from fscost.cli.output.terminal import given_columns
 from fscost.errors import InputError
-from fscost.results import CellRecord, load
 
+if TYPE_CHECKING:
+    from fscost.results import CellRecord
+
+# What looks at tables is imported in the functions that need it: the recording is being explained meanwhile.
+By = Literal["structure", "cause", "file", "directory", "extension", "phase", "time", "transaction"]
+"""The values of `analyze.By`."""
 LINES = 20
 JSON_GROUPS = 10_000
 """A recording may have millions of files, and each group is a kilobyte."""
@@ -28,7 +29,7 @@ def explain(
         Path,
         typer.Argument(metavar="RECORDING|RUN", help="A file that a run kept (cells/…/recording.fscost), or the run's folder for all it kept."),
     ],
-    by: Annotated[By, typer.Option(help="What to sum by.")] = By.STRUCTURE,
+    by: Annotated[By, typer.Option(help="What to sum by.")] = "structure",
     phase: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this phase; may be given again.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="mkfs and mount too.")] = False,
     profile: Annotated[
@@ -63,15 +64,24 @@ def explain(
         _only(source, kept, "--parquet")
     objects = []
     for number, each in enumerate(kept):
-        whole = analyze.explain(each.recording)
-        report = analyze.report(whole, list(phase or (whole.phases if all_ else whole.measured)), by, top or (JSON_GROUPS if json_ else LINES))
+        begun = capture.Explaining(each.recording)
+        if not json_:
+            if number:
+                print()
+            print(plain(each.title), flush=True)
+        _without_idle_threads()
+        from fscost import analyze
+        from fscost.cli.output import explained
+        from fscost.cli.output.terminal import given_columns
+
+        whole = analyze.explain(each.recording, begun)
+        phases = list(phase or (whole.phases if all_ else whole.measured))
+        report = analyze.report(whole, phases, analyze.By(by), top or (JSON_GROUPS if json_ else LINES))
         rows = None if parquet is None else whole.write_parquet(parquet)
         if json_:
             objects.append({**each.json(), **report.json()})
             continue
-        if number:
-            print()
-        for line in explained.lines(report, each.title, given_columns(sys.stdout)):
+        for line in explained.lines(report, given_columns(sys.stdout)):
             print(line)
         if rows is not None:
             print(plain(f"\n{parquet}: {rows:,} rows, of all phases"))
@@ -79,7 +89,16 @@ def explain(
         print(json.dumps(objects[0] if source.is_file() else {"run": str(source), "recordings": objects}, indent=2))
 
 
+def _without_idle_threads() -> None:
+    """Importing numpy starts a thread for each further core, which spins at first and is never asked for anything."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def _tell_instant(source: Path, kept: "list[Kept]", at: str, around: int, json_: bool) -> None:
+    from fscost import analyze
+    from fscost.cli.output import instant as output
+    from fscost.cli.output.terminal import given_columns
+
     only = _only(source, kept, "--at")
     instant = analyze.at(only.recording, analyze.explain(only.recording), at, around)
     if json_:
@@ -124,6 +143,8 @@ def _kept(source: Path, profiles: list[str], *, trust: bool) -> list[Kept]:
         if profiles:
             raise InputError("--profile goes with a run's folder", f"leave it out: {source} is one recording")
         return [Kept(source)]
+    from fscost.results import load
+
     manifest = load(source, trust=trust).manifest
     found: dict[str, Kept] = {}
     # A cell that failed stands for its profile only where no other does.
@@ -140,7 +161,7 @@ def _kept(source: Path, profiles: list[str], *, trust: bool) -> list[Kept]:
     return [found[name] for name in dict.fromkeys(profiles or found)]
 
 
-def _inside(folder: Path, cell: CellRecord) -> Path | None:
+def _inside(folder: Path, cell: "CellRecord") -> Path | None:
     """A manifest may come from anybody: what it names outside of its folder is nobody's recording."""
     path = folder / cell.recording
     return path if cell.recording and path.is_file() and path.resolve().is_relative_to(folder.resolve()) else None

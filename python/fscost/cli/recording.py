@@ -12,8 +12,7 @@ import typer
 from fscost import capture
 from fscost.cli.output.grid import plain
 from fscost.cli.output.units import human_bytes
-from fscost.cli.request import some_path
-from fscost.cli.usage import Commands
+from fscost.cli.usage import Commands, some_path
 from fscost.errors import FscostError, InputError
 
 app = typer.Typer(cls=Commands, help="Look into a recording, or take it elsewhere.", no_args_is_help=True)

@@ -183,13 +183,6 @@ def _workload(request: Request) -> Workload:
     )
 
 
-def some_path(text: str) -> Path:
-    """A path of the command line: an empty one would be the working directory."""
-    if not text:
-        raise InputError("'' is not a path", "name a file or a folder")
-    return Path(text)
-
-
 def absolute_images(kernels: Sequence[str]) -> list[str]:
     """What `--kernel` was given: an image from anywhere, a version as it is."""
     return [str(Path(each).absolute()) if "/" in each else each for each in kernels]

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from fscost.cli.output import Outputs
-from fscost.cli.request import some_path
+from fscost.cli.output.emit import Outputs
+from fscost.cli.usage import some_path
 from fscost.results import load
 
 

@@ -16,8 +16,8 @@ from fscost.cli.output.emit import STDOUT, Outputs, write
 from fscost.cli.output.grid import plain
 from fscost.cli.output.study_view import study_view
 from fscost.cli.progress import progress
-from fscost.cli.request import absolute_images, parse_options, some_path
-from fscost.cli.usage import Commands
+from fscost.cli.request import absolute_images, parse_options
+from fscost.cli.usage import Commands, some_path
 from fscost.errors import InputError
 from fscost.lab.base import Lab
 from fscost.results import RunResults, load

@@ -6,7 +6,8 @@ typer checks options before any of our code runs; its own messages have another 
 import contextlib
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 from typer.core import TyperGroup
@@ -28,6 +29,13 @@ _OUT_OF_RANGE = {
 }
 _OTHER_NAMES = {"--runs": "--min-repetitions and --max-repetitions", "--repetitions": "--min-repetitions and --max-repetitions"}
 """Options of similar tools, and what they are called here."""
+
+
+def some_path(text: str) -> Path:
+    """A path of the command line: an empty one would be the working directory."""
+    if not text:
+        raise InputError("'' is not a path", "name a file or a folder")
+    return Path(text)
 
 
 class Commands(TyperGroup):
@@ -114,4 +122,6 @@ def _choices(parameter: Any) -> str | None:
 
 def _values(parameter: Any) -> list[str]:
     kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+    if get_origin(kind) is Literal:
+        return [str(each) for each in get_args(kind)]
     return [str(each.value) for each in kind] if isinstance(kind, type) and issubclass(kind, Enum) else []

@@ -15,11 +15,10 @@ _MOST_PARTS = 4
 _ELLIPSIS = "…"
 
 
-def lines(report: Report, title: str, width: int | None) -> Iterator[str]:
-    """Line by line; `width` None where nothing cuts it."""
+def lines(report: Report, width: int | None) -> Iterator[str]:
+    """Line by line, below the recording's name; `width` None where nothing cuts it."""
     explanation = report.explanation
     families = ", ".join(f"{disk}: {family or 'no known file system'}" for disk, family in explanation.families.items())
-    yield plain(title)
     unknown = percent(report.unknown_write_bytes, report.write_bytes)
     told = f"{families}; {human_bytes(report.write_bytes)} written in {', '.join(report.wrote) or 'no phase'}; {unknown} unknown"
     yield from _wrapped(told, width, "")
