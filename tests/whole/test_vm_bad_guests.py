@@ -70,7 +70,10 @@ def signal_child(name: str, number: signal.Signals) -> None:
 
 
 def test_a_panic_is_told_in_the_kernels_words(guests: Any) -> None:
-    because = failed(guests.run(guests.cell("ext4", "echo c > /proc/sysrq-trigger; sleep 600")), "guest")
+    because = failed(
+        guests.run(guests.cell("ext4", "mkdir {scratch}/p; mount -t proc proc {scratch}/p; echo c > {scratch}/p/sysrq-trigger; sleep 600")),
+        "guest",
+    )
     assert "Kernel panic - not syncing: sysrq triggered crash" in because
 
 

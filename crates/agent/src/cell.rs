@@ -4,7 +4,7 @@ use crate::background::Background;
 use crate::child::Launcher;
 use crate::control::Control;
 use crate::counters::Counters;
-use crate::cpu::CpuReader;
+use crate::cpu::CpuMeter;
 use crate::disks::{Disk, QUIET_LIMIT, quiet_counters};
 use crate::error::{CellError, Context, Kind, Result};
 use crate::event::{Event, Interval, emit};
@@ -36,8 +36,10 @@ pub struct Cell {
     pub disks: Vec<Disk>,
     /// The disk server.
     pub control: Option<Control>,
-    /// Reads CPU times.
-    pub cpu: CpuReader,
+    /// Tells CPU times.
+    pub cpu: CpuMeter,
+    /// `/proc/sys/vm/drop_caches`, which the workload cannot write.
+    pub drop_caches: OwnedFd,
     /// The workload's calls for durability, where they can be heard.
     pub sync_calls: Option<SyncCalls>,
     /// The kernel log.
@@ -327,7 +329,9 @@ impl Cell {
 
     fn drop_caches(&self) -> Result<()> {
         self.sync_file_system()?;
-        std::fs::write("/proc/sys/vm/drop_caches", "3")
+        // At the begin of the file: the kernel ignores what is written elsewhere (sysctl_writes_strict).
+        rustix::io::pwrite(&self.drop_caches, b"3", 0)
+            .map(drop)
             .context(Kind::Internal, || "write /proc/sys/vm/drop_caches")
     }
 

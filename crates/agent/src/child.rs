@@ -5,6 +5,7 @@ use crate::error::{CellError, Context, Kind, Result};
 use crate::namespace::Directories;
 use crate::plan::Placeholders;
 use crate::reap;
+use crate::sandbox;
 use crate::watchdog::Watchdog;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -118,6 +119,8 @@ impl Launcher {
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(self.fill.fill(shell)?);
         self.prepare(&mut command, &self.dirs.fs, env)?;
+        // SAFETY: prctl, capget and capset only; nothing is allocated and no lock is taken.
+        unsafe { command.pre_exec(sandbox::drop_capabilities) };
         Ok(command)
     }
 

@@ -1,10 +1,13 @@
 //! CPU time of kernel threads and of the disk server, read from the host's `/proc`.
 //!
-//! The cell has its own PID namespace, in which neither is visible; a directory opened before that still shows the
-//! host's. `schedstat` holds the run time in nanoseconds (Documentation/scheduler/sched-stats.rst) where the kernel has
+//! The cell has its own PID namespace, in which neither is visible. `outer`, which is not in it, reads for `init`: a descriptor
+//! of the host's `/proc` in `init` would be one that a workload could reach. `schedstat` holds the run time in nanoseconds (Documentation/scheduler/sched-stats.rst) where the kernel has
 //! it; `stat` holds clock ticks.
 
+use crate::error::{Context, Kind, Result};
 use rustix::fs::{Dir, Mode, OFlags};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -22,12 +25,95 @@ pub struct CpuTimes {
 }
 
 /// What ran between two readings, in nanoseconds; null where there was nothing to see.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuUsed {
     /// All kernel threads.
     pub kernel_threads: Option<u64>,
     /// All threads of the disk server.
     pub disk_server: Option<u64>,
+}
+
+/// Asks `outer` over a SOCK_SEQPACKET socket; send(2) and recv(2) are in nobody's `rchar` and `wchar` (see `usage`).
+#[derive(Debug)]
+pub struct CpuMeter {
+    socket: OwnedFd,
+}
+
+const BEGIN: &[u8] = b"begin";
+const END: &[u8] = b"end";
+
+impl CpuMeter {
+    /// A meter that asks over `socket`.
+    pub fn new(socket: OwnedFd) -> Self {
+        Self { socket }
+    }
+
+    /// An interval begins.
+    pub fn begin(&self) -> Result<()> {
+        self.ask(BEGIN).map(drop)
+    }
+
+    /// What ran since the last [`begin`](Self::begin).
+    pub fn end(&self) -> Result<CpuUsed> {
+        self.ask(END)
+    }
+
+    fn ask(&self, what: &[u8]) -> Result<CpuUsed> {
+        let mut answer = [0; 256];
+        let (_, length) = send(&self.socket, what, SendFlags::NOSIGNAL)
+            .and_then(|_| {
+                rustix::io::retry_on_intr(|| {
+                    recv(&self.socket, &mut answer[..], RecvFlags::empty())
+                })
+            })
+            .context(Kind::Internal, || "ask the agent for CPU times")?;
+        serde_json::from_slice(&answer[..length])
+            .context(Kind::Internal, || "read the agent's CPU times")
+    }
+}
+
+/// The end of the socket that answers.
+#[derive(Debug)]
+pub struct CpuServer {
+    reader: CpuReader,
+    began: CpuTimes,
+    socket: OwnedFd,
+}
+
+impl CpuServer {
+    /// Answers over `socket`.
+    pub fn new(reader: CpuReader, socket: OwnedFd) -> Self {
+        Self {
+            reader,
+            began: CpuTimes::default(),
+            socket,
+        }
+    }
+
+    /// To wait on.
+    pub fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    /// Answers a question that waits; false when `init` has gone.
+    pub fn answer(&mut self) -> bool {
+        let mut question = [0; 16];
+        let length = match recv(&self.socket, &mut question[..], RecvFlags::DONTWAIT) {
+            Ok((_, length)) => length,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return true,
+            Err(_) => return false,
+        };
+        let used = match &question[..length] {
+            BEGIN => {
+                self.began = self.reader.read();
+                CpuUsed::default()
+            }
+            END => self.reader.read().since(&self.began),
+            _ => return false,
+        };
+        let answer = serde_json::to_vec(&used).unwrap_or_default();
+        send(&self.socket, &answer, SendFlags::NOSIGNAL).is_ok()
+    }
 }
 
 /// Reads the host's `/proc`.

@@ -13,12 +13,10 @@ use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 pub struct Handoff {
     /// Checked already.
     pub plan: Plan,
-    /// The host's `/proc`.
-    pub proc_fd: RawFd,
+    /// Where `outer` tells CPU times.
+    pub cpu_fd: RawFd,
     /// The disk server's control socket.
     pub control_fd: Option<RawFd>,
-    /// The disk server, in the host's PID namespace.
-    pub server_pid: Option<u32>,
 }
 
 impl Handoff {

@@ -4,18 +4,20 @@ use crate::background::Background;
 use crate::cell::Cell;
 use crate::child::{Launcher, Log};
 use crate::control::Control;
-use crate::cpu::CpuReader;
+use crate::cpu::CpuMeter;
 use crate::disks;
 use crate::error::{CellError, Context, Kind, Result};
 use crate::event::{Event, Failed, emit};
 use crate::handoff::{Handoff, adopt};
 use crate::klog::KernelLog;
+use crate::namespace::Kept;
 use crate::plan::{DiskPlan, Placeholders};
 use crate::schedule::Schedule;
 use crate::sync_calls::SyncCalls;
-use crate::{namespace, reap};
+use crate::{namespace, reap, sandbox};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, set_parent_process_death_signal};
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -98,6 +100,7 @@ fn tidy(cell: &mut Cell) {
 
 fn prepare() -> Result<Cell> {
     let kernel_log = KernelLog::open();
+    sandbox::offer_to_oom_killer();
     set_parent_process_death_signal(Some(Signal::KILL))
         .context(Kind::Internal, || "ask to die with the agent")?;
     if std::process::id() != 1 {
@@ -110,7 +113,7 @@ fn prepare() -> Result<Cell> {
     let handoff = Handoff::from_stdin()?;
     let control = handoff.control_fd.map(adopt).transpose()?.map(Control::new);
     let built = build(handoff, control.as_ref());
-    let (plan, launcher, disks, cpu) =
+    let (plan, launcher, disks, cpu, drop_caches) =
         built.map_err(|error| root_cause(error, control.as_ref()))?;
     let sync_calls = listen(&plan.sync_tracepoints, &launcher.log);
     let schedule = plan.is_emulated.then(Schedule::default);
@@ -120,6 +123,7 @@ fn prepare() -> Result<Cell> {
         disks,
         control,
         cpu,
+        drop_caches,
         sync_calls,
         kernel_log,
         step: String::new(),
@@ -147,25 +151,28 @@ fn listen(tracepoints: &[String], log: &Log) -> Option<SyncCalls> {
     }
 }
 
-type Built = (crate::plan::Plan, Launcher, Vec<disks::Disk>, CpuReader);
+type Built = (
+    crate::plan::Plan,
+    Launcher,
+    Vec<disks::Disk>,
+    CpuMeter,
+    OwnedFd,
+);
 
 fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
-    let Handoff {
-        plan,
-        proc_fd,
-        server_pid,
-        ..
-    } = handoff;
-    let cpu = CpuReader::new(adopt(proc_fd)?, server_pid);
+    let Handoff { plan, cpu_fd, .. } = handoff;
+    let cpu = CpuMeter::new(adopt(cpu_fd)?);
     let log = Log::of_init()?;
-    namespace::leave_host()?;
+    // On the host's own mounts: a file open for writing would keep a mount of the cell's from becoming read-only.
     let backings = disks::open_backings(&plan)?;
-    let input = plan
-        .input
-        .as_deref()
-        .map(namespace::open_input)
-        .transpose()?;
-    let dirs = namespace::build(&plan.base, input)?;
+    namespace::leave_host(plan.has_network)?;
+    if !plan.has_network {
+        sandbox::bring_loopback_up()?;
+    }
+    let kept = Kept::open(plan.input.as_deref(), &plan.writable)?;
+    let dirs = namespace::build(&plan.base, kept)?;
+    sandbox::limit_processes()?;
+    let drop_caches = namespace::protect_settings()?;
     let names: Vec<&str> = plan
         .disks
         .iter()
@@ -185,6 +192,7 @@ fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
             error
         })?;
     let disks = disks::attach(&plan, backings, served)?;
+    sandbox::mask_devices(&disks.iter().map(|disk| disk.kernel_name.clone()).collect())?;
     let paths = disks
         .iter()
         .map(|disk| (disk.name.clone(), disk.path.to_string_lossy().into_owned()))
@@ -194,7 +202,7 @@ fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
         dirs,
         log,
     };
-    Ok((plan, launcher, disks, cpu))
+    Ok((plan, launcher, disks, cpu, drop_caches))
 }
 
 /// `outer` may have died before we could ask to die with it. Its pid cannot tell, we are in another namespace; but it reads

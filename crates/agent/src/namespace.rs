@@ -1,15 +1,30 @@
-//! The private mount namespace of a cell: nothing mounted in it is seen outside, and all of it ends with `init`.
+//! The private namespaces of a cell: nothing mounted in them is seen outside, and all of it ends with `init`.
+//!
+//! The host's tree is read-only in the cell. On top lie the cell's own directories, private layers over
+//! the places that programs write to, and the folders that the plan names as writable.
 
-use crate::error::{Context, Kind, Result};
-use rustix::fs::{CWD, Mode};
+use crate::error::{CellError, Context, Kind, Result};
+use crate::mount_attributes;
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change,
-    mount_remount, move_mount, open_tree,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind,
+    mount_change, mount_remount, move_mount, open_tree,
 };
 use rustix::thread::{UnshareFlags, unshare_unsafe};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+
+const EMPTY: &CStr = c"";
+
+/// Seen as they are on the host; what is written there stays in the cell. A socket seen through an
+/// overlay leads nowhere, so that no daemon of the host is asked to act for the workload.
+const OVERLAID: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
+/// Shared memory and semaphores (shm_overview(7)): those of the host are none of the workload's.
+const SHARED_MEMORY: &str = "/dev/shm";
+/// Settings of the whole machine, of which most know no namespace.
+const READ_ONLY: [&str; 4] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// The directories of a cell.
 #[derive(Debug, Clone)]
@@ -20,11 +35,14 @@ pub struct Directories {
     pub scratch: PathBuf,
 }
 
-/// Leaves the host's mount namespace; nothing mounted from now on spreads back to it.
-pub fn leave_host() -> Result<()> {
-    // SAFETY: NEWNS does not touch file descriptors, and this process has one thread.
-    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }
-        .context(Kind::Internal, || "unshare the mount namespace")?;
+/// Leaves the host's namespaces; nothing mounted from now on spreads back to it.
+pub fn leave_host(has_network: bool) -> Result<()> {
+    let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
+    if !has_network {
+        flags |= UnshareFlags::NEWNET;
+    }
+    // SAFETY: these flags do not touch file descriptors, and this process has one thread.
+    unsafe { unshare_unsafe(flags) }.context(Kind::Internal, || "unshare the cell's namespaces")?;
     mount_change(
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
@@ -32,52 +50,63 @@ pub fn leave_host() -> Result<()> {
     .context(Kind::Internal, || "make every mount private")
 }
 
-/// A detached copy of the mount of `input`, taken before `base` hides what is under it.
-pub fn open_input(input: &Path) -> Result<OwnedFd> {
-    open_tree(
-        CWD,
-        input,
-        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC,
-    )
-    .context(Kind::Internal, || {
-        format!("open the input {}", input.display())
-    })
+/// A detached copy of the mounts on `path`, taken before anything hides them or makes them read-only.
+#[derive(Debug)]
+pub struct Tree {
+    path: PathBuf,
+    tree: OwnedFd,
 }
 
-/// Mounts the cell's own directories over `base`, and the `/proc` of its PID namespace.
-pub fn build(base: &Path, input: Option<OwnedFd>) -> Result<Directories> {
-    const EMPTY: &CStr = c"";
-    mount(
-        "fscost",
-        base,
-        "tmpfs",
-        MountFlags::NOSUID | MountFlags::NODEV,
-        Some(c"mode=0755"),
-    )
-    .context(Kind::Internal, || {
+/// What of the host's tree stays as it is.
+#[derive(Debug)]
+pub struct Kept {
+    input: Option<OwnedFd>,
+    writable: Vec<Tree>,
+}
+
+impl Kept {
+    /// Opens `input` and `writable`.
+    pub fn open(input: Option<&Path>, writable: &[PathBuf]) -> Result<Self> {
+        let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let open = |path: &Path, flags| {
+            open_tree(CWD, path, flags)
+                .context(Kind::Internal, || format!("open {}", path.display()))
+        };
+        let writable = writable.iter().map(|path| {
+            let tree = open(path, clone | OpenTreeFlags::AT_RECURSIVE)?;
+            Ok(Tree {
+                path: path.clone(),
+                tree,
+            })
+        });
+        Ok(Self {
+            input: input.map(|path| open(path, clone)).transpose()?,
+            writable: writable.collect::<Result<_>>()?,
+        })
+    }
+}
+
+/// Makes the host's tree read-only, and mounts what the cell has of its own.
+pub fn build(base: &Path, kept: Kept) -> Result<Directories> {
+    mount_attributes::set_recursively(Path::new("/"), mount_attributes::READ_ONLY).context(
+        Kind::Internal,
+        || "make the host's files read-only (mount_setattr, Linux 5.12)",
+    )?;
+    let plain = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("fscost", base, "tmpfs", plain, Some(c"mode=0755")).context(Kind::Internal, || {
         format!("mount a tmpfs on {}", base.display())
     })?;
     let make = |name: &str, mode: u32| {
         let path = base.join(name);
-        // mkdir(2) takes the umask away; chmod(2) does not.
-        rustix::fs::mkdir(&path, Mode::RWXU)
-            .and_then(|()| rustix::fs::chmod(&path, Mode::from_raw_mode(mode)))
-            .context(Kind::Internal, || format!("make {}", path.display()))?;
+        make_directory(&path, mode)?;
         Ok(path)
     };
     let fs = make("fs", 0o755)?;
     // As /tmp: a workload may give up being root.
     let scratch = make("scratch", 0o1777)?;
-    if let Some(tree) = input {
+    if let Some(tree) = kept.input {
         let target = make("input", 0o755)?;
-        move_mount(
-            &tree,
-            EMPTY,
-            CWD,
-            &target,
-            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
-        )
-        .context(Kind::Internal, || "bind the input")?;
+        attach(&tree, &target)?;
         mount_remount(
             &target,
             MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOATIME,
@@ -85,13 +114,120 @@ pub fn build(base: &Path, input: Option<OwnedFd>) -> Result<Directories> {
         )
         .context(Kind::Internal, || "make the input read-only")?;
     }
-    mount(
-        "proc",
-        "/proc",
-        "proc",
-        MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
-        None,
-    )
-    .context(Kind::Internal, || "mount /proc")?;
+    cover_host(base, &make("private", 0o700)?)?;
+    for Tree { path, tree } in &kept.writable {
+        attach(tree, path)?;
+    }
+    mount("proc", "/proc", "proc", plain | MountFlags::NOEXEC, None)
+        .context(Kind::Internal, || "mount /proc")?;
     Ok(Directories { fs, scratch })
+}
+
+/// Private layers over the places that programs write to. `layers` receives what is written.
+fn cover_host(base: &Path, layers: &Path) -> Result<()> {
+    // Where a layer covers `base` itself, that is put on top again.
+    let own = open_tree(
+        CWD,
+        base,
+        OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_RECURSIVE,
+    )
+    .context(Kind::Internal, || "open the cell's own directories")?;
+    let is_there = |path: &Path| path.is_dir() && !path.is_symlink();
+    let mut covered = Vec::new();
+    for path in OVERLAID.map(Path::new) {
+        if is_there(path) {
+            overlay(path, layers)?;
+            covered.push(path);
+        }
+    }
+    let shared_memory = Path::new(SHARED_MEMORY);
+    if is_there(shared_memory) {
+        private_memory(shared_memory)?;
+        covered.push(shared_memory);
+    }
+    if covered.iter().any(|path| base.starts_with(path)) {
+        std::fs::create_dir_all(base)
+            .context(Kind::Internal, || format!("make {}", base.display()))?;
+        attach(&own, base)?;
+    }
+    Ok(())
+}
+
+fn overlay(path: &Path, layers: &Path) -> Result<()> {
+    let name = path.to_string_lossy().replace('/', "_");
+    let layer = |kind: &str| {
+        let directory = layers.join(format!("{name}{kind}"));
+        make_directory(&directory, 0o1777)?;
+        Ok::<_, CellError>(directory.display().to_string())
+    };
+    let options = format!(
+        "lowerdir={},upperdir={},workdir={}",
+        path.display(),
+        layer("_upper")?,
+        layer("_work")?
+    );
+    let options = CString::new(options).context(Kind::Internal, || "spell an overlay")?;
+    match mount(
+        "fscost",
+        path,
+        "overlay",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        Some(options.as_c_str()),
+    ) {
+        Ok(()) => Ok(()),
+        // No overlay in this kernel, or not over this file system: then the place is empty.
+        Err(_) => private_memory(path),
+    }
+}
+
+fn private_memory(path: &Path) -> Result<()> {
+    mount(
+        "fscost",
+        path,
+        "tmpfs",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        Some(c"mode=1777"),
+    )
+    .context(Kind::Internal, || {
+        format!("mount a tmpfs on {}", path.display())
+    })
+}
+
+fn attach(tree: &OwnedFd, target: &Path) -> Result<()> {
+    move_mount(
+        tree,
+        EMPTY,
+        CWD,
+        target,
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+    )
+    .context(Kind::Internal, || format!("mount {}", target.display()))
+}
+
+fn make_directory(path: &Path, mode: u32) -> Result<()> {
+    // mkdir(2) takes the umask away; chmod(2) does not.
+    rustix::fs::mkdir(path, Mode::RWXU)
+        .and_then(|()| rustix::fs::chmod(path, Mode::from_raw_mode(mode)))
+        .context(Kind::Internal, || format!("make {}", path.display()))
+}
+
+/// Makes the machine's settings in `/proc` read-only; gives what `init` itself writes to.
+pub fn protect_settings() -> Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let drop_caches = rustix::fs::open(DROP_CACHES, flags, Mode::empty())
+        .context(Kind::Internal, || format!("open {DROP_CACHES}"))?;
+    for path in READ_ONLY
+        .map(Path::new)
+        .into_iter()
+        .filter(|path| path.exists())
+    {
+        mount_bind(path, path)
+            .and_then(|()| mount_remount(path, MountFlags::BIND | MountFlags::RDONLY, EMPTY))
+            .context(Kind::Internal, || {
+                format!("make {} read-only", path.display())
+            })?;
+    }
+    Ok(drop_caches)
 }

@@ -1,6 +1,7 @@
 //! `fscost-agent run`: stays in the host's namespaces, starts the disk server and `init`, passes events on, and ends only
 //! when both have ended.
 
+use crate::cpu::{CpuReader, CpuServer};
 use crate::error::{CellError, Context, Kind, Result};
 use crate::event::{Event, Failed};
 use crate::handoff::{Handoff, bequeath};
@@ -93,10 +94,11 @@ fn start() -> Result<Supervisor> {
         // Nothing of the cell outlives the agent; that it has ended is all that matters.
         let _ = server.child.wait();
     }
-    let (init, events) = started?;
+    let (init, events, cpu) = started?;
     Ok(Supervisor {
         init,
         events: Some(events),
+        cpu: Some(cpu),
         server,
         signals,
         relay: Relay::default(),
@@ -124,13 +126,7 @@ fn unblock_signals() -> std::io::Result<()> {
 
 /// Starts the disk server, in the host's namespaces: it must not be in the one that holds the mounts.
 fn start_server(argv: &[String], log: &File) -> Result<(OwnedFd, Child)> {
-    let (ours, theirs) = socketpair(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC,
-        None,
-    )
-    .context(Kind::Internal, || "make the control socket")?;
+    let (ours, theirs) = seqpacket_pair().context(Kind::Internal, || "make the control socket")?;
     let (program, rest) = argv
         .split_first()
         .ok_or_else(|| CellError::new(Kind::Plan, "`disk_server` is empty"))?;
@@ -169,18 +165,20 @@ fn start_init(
     control: Option<OwnedFd>,
     server_pid: Option<u32>,
     log: File,
-) -> Result<(Process, ChildStdout)> {
+) -> Result<(Process, ChildStdout, CpuServer)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let proc =
         rustix::fs::open("/proc", flags, Mode::empty()).context(Kind::Internal, || "open /proc")?;
+    let (ours, theirs) =
+        seqpacket_pair().context(Kind::Internal, || "make the socket for CPU times")?;
+    let cpu = CpuServer::new(CpuReader::new(proc, server_pid), ours);
     let control_fd = control.as_ref().map(AsRawFd::as_raw_fd);
     let handoff = Handoff {
         plan,
-        proc_fd: proc.as_raw_fd(),
+        cpu_fd: theirs.as_raw_fd(),
         control_fd,
-        server_pid,
     };
-    let inherited = [Some(handoff.proc_fd), control_fd];
+    let inherited = [Some(handoff.cpu_fd), control_fd];
     // SAFETY: NEWPID does not touch file descriptors; it decides where children are born.
     unsafe { unshare_unsafe(UnshareFlags::NEWPID) }
         .context(Kind::Internal, || "unshare the PID namespace (needs root)")?;
@@ -204,7 +202,16 @@ fn start_init(
         .stdout
         .take()
         .ok_or_else(|| CellError::new(Kind::Internal, "init has no output"))?;
-    Ok((Process::new(child)?, events))
+    Ok((Process::new(child)?, events, cpu))
+}
+
+fn seqpacket_pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
 }
 
 fn clone(file: &File) -> Result<File> {
@@ -216,6 +223,8 @@ fn clone(file: &File) -> Result<File> {
 struct Supervisor {
     init: Process,
     events: Option<ChildStdout>,
+    /// Answers `init`, until that has gone.
+    cpu: Option<CpuServer>,
     server: Option<Process>,
     signals: SignalFd,
     relay: Relay,
@@ -232,6 +241,9 @@ impl Supervisor {
     fn supervise(mut self) -> Value {
         while !self.is_over() {
             self.wait();
+            if self.cpu.as_mut().is_some_and(|cpu| !cpu.answer()) {
+                self.cpu = None;
+            }
             self.pass_on();
             if let Ok(Some(signal)) = self.signals.read_signal() {
                 self.interrupt(format!("ended by signal {}", signal.ssi_signo));
@@ -266,6 +278,9 @@ impl Supervisor {
                 .filter(|process| process.status.is_none())
                 .map(|process| PollFd::new(&process.pidfd, PollFlags::IN)),
         );
+        if let Some(cpu) = &self.cpu {
+            fds.push(PollFd::new(cpu.socket(), PollFlags::IN));
+        }
         if let Some(events) = &self.events {
             fds.push(PollFd::new(events, PollFlags::IN));
         }

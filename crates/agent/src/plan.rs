@@ -23,6 +23,12 @@ pub struct Plan {
     /// Bound read-only at `base/input`.
     #[serde(default)]
     pub input: Option<PathBuf>,
+    /// Folders of the host that the cell may write to.
+    #[serde(default)]
+    pub writable: Vec<PathBuf>,
+    /// Whether the cell has the host's network, or none.
+    #[serde(default)]
+    pub has_network: bool,
     /// argv of the disk server.
     #[serde(default)]
     pub disk_server: Option<Vec<String>>,
@@ -182,6 +188,9 @@ impl Plan {
             if path.is_some_and(|path| !path.is_absolute()) {
                 return Err(bad(format!("`{what}` must be an absolute path")));
             }
+        }
+        if self.writable.iter().any(|path| !path.is_absolute()) {
+            return Err(bad("`writable` must be absolute paths"));
         }
         self.check_disks()?;
         self.check_steps()?;

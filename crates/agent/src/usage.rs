@@ -5,7 +5,7 @@
 //! waited for (kernel/exit.c, `wait_task_zombie`). A descendant whose own parent ignores SIGCHLD is reaped by the kernel
 //! without adding to either: such programs are under-counted.
 
-use crate::cpu::{CpuReader, CpuTimes};
+use crate::cpu::{CpuMeter, CpuUsed};
 use crate::error::{Context, Kind, Result};
 use crate::event::Interval;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// A reading before or after an interval.
 #[derive(Debug)]
 pub struct Usage {
-    cpu: CpuTimes,
+    cpu: CpuUsed,
     user_ns: u64,
     system_ns: u64,
     bytes: IoBytes,
@@ -31,24 +31,24 @@ pub struct IoBytes {
 
 impl Usage {
     /// Reads at the begin of an interval: the slow part first, so that it is not inside.
-    pub fn begin(reader: &CpuReader) -> Result<Self> {
-        let cpu = reader.read();
-        Self::with(cpu)
+    pub fn begin(meter: &CpuMeter) -> Result<Self> {
+        meter.begin()?;
+        Self::read()
     }
 
     /// Reads at the end of an interval: the slow part last.
-    pub fn end(reader: &CpuReader) -> Result<Self> {
-        let mut usage = Self::with(CpuTimes::default())?;
-        usage.cpu = reader.read();
+    pub fn end(meter: &CpuMeter) -> Result<Self> {
+        let mut usage = Self::read()?;
+        usage.cpu = meter.end()?;
         Ok(usage)
     }
 
-    fn with(cpu: CpuTimes) -> Result<Self> {
+    fn read() -> Result<Self> {
         let children =
             getrusage(UsageWho::RUSAGE_CHILDREN).context(Kind::Internal, || "getrusage")?;
         let bytes = IoBytes::of_children().context(Kind::Internal, || "read /proc/self/io")?;
         Ok(Self {
-            cpu,
+            cpu: CpuUsed::default(),
             user_ns: nanoseconds(children.user_time()),
             system_ns: nanoseconds(children.system_time()),
             bytes,
@@ -58,11 +58,10 @@ impl Usage {
     /// Puts what was used since `begin` into `interval`. `own_ns` is the CPU time of `init` itself for the kernel's
     /// work on the interval's behalf (mount, syncfs, umount).
     pub fn record(&self, begin: &Self, own_ns: u64, interval: &mut Interval) {
-        let used = self.cpu.since(&begin.cpu);
         interval.cpu_user_ns = self.user_ns.saturating_sub(begin.user_ns);
         interval.cpu_system_ns = self.system_ns.saturating_sub(begin.system_ns) + own_ns;
-        interval.cpu_kernel_threads_ns = used.kernel_threads;
-        interval.cpu_disk_server_ns = used.disk_server;
+        interval.cpu_kernel_threads_ns = self.cpu.kernel_threads;
+        interval.cpu_disk_server_ns = self.cpu.disk_server;
         interval.program_read_bytes = self.bytes.read.saturating_sub(begin.bytes.read);
         interval.program_write_bytes = self.bytes.written.saturating_sub(begin.bytes.written);
     }

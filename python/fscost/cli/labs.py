@@ -38,6 +38,10 @@ def choose_lab(name: str, spec: RunSpec, device: RealDevice | None = None, modul
     if name == "vm":
         if device is not None:
             raise InputError("--device is for the native lab: a guest has recorded disks only", "leave one of the two out")
+        if spec.writable or spec.network:
+            raise InputError(
+                "--writable and --network are for the native lab: a guest reads the host's files and has no network", "leave them out"
+            )
         images = {kernel: Path(folder) for kernel, folder in zip(_images(kernels), modules, strict=False)}
         if len(images) != len(modules) or set(images) != set(_images(kernels)):
             raise InputError(

@@ -14,7 +14,7 @@ from fscost.host.machine import memory_bytes
 from fscost.host.tools import install_command, kernel_has, tool
 
 CAP_SYS_ADMIN = 21  # include/uapi/linux/capability.h
-FSOPEN_SYSCALL = 430  # the same number on every architecture (since 5.1 numbers are shared)
+MOUNT_SETATTR_SYSCALL = 442  # the same number on every architecture (since 5.1 numbers are shared)
 LOOP_CONFIGURE = 0x4C0A  # include/uapi/linux/loop.h
 BASE_CANDIDATES = (Path("/mnt"), Path("/media"), Path("/srv"), Path("/opt"))
 
@@ -103,11 +103,11 @@ def _device(path: str) -> Check:
 
 
 def _mount_api() -> Check:
-    """fsopen(2), since 5.2. Asked with a null name: a kernel that knows the call complains about the address (or the privilege)."""
+    """mount_setattr(2), since 5.12. Asked with a null argument of no size: a kernel that knows the call says so otherwise than by ENOSYS."""
     libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall(FSOPEN_SYSCALL, None, 0)
+    libc.syscall(MOUNT_SETATTR_SYSCALL, -1, None, 0, None, 0)
     known = ctypes.get_errno() != errno.ENOSYS
-    return _kernel_feature("mount API", "fsopen(2)", "5.2", known)
+    return _kernel_feature("mount API", "mount_setattr(2)", "5.12", known)
 
 
 def _loop_configure() -> Check:

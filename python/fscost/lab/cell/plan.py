@@ -87,6 +87,8 @@ def build(cell: Cell, options: LabOptions, formatted: FormatPlan, place: Place) 
         "log": place.log,
         "base": place.base,
         "input": place.input,
+        "writable": [str(path) for path in options.writable],
+        "has_network": options.network,
         "disk_server": None if place.disk_server is None else list(place.disk_server),
         "disks": [_disk(disk, place) for disk in cell.profile.disks],
         "mkfs": [list(command) for command in formatted.mkfs],

@@ -1,0 +1,140 @@
+//! What a workload is kept from, beside the files of the host (`namespace`).
+//!
+//! A guard rail, not a jail: a step keeps CAP_SYS_ADMIN, without which half of what file systems offer
+//! (mounts, quotas, trim, freezing, trusted attributes) could not be measured, and with which a program
+//! that wants to can undo most of this. docs/measuring.md has the list.
+
+use crate::error::{Context, Kind, Result};
+use nix::libc;
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount_bind, mount_remount};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
+use std::collections::BTreeSet;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+/// No file system is measured with these, and each reaches beyond the cell.
+const DROPPED: [CapabilitySet; 14] = [
+    CapabilitySet::SYS_MODULE,
+    CapabilitySet::SYS_RAWIO,
+    CapabilitySet::SYS_BOOT,
+    CapabilitySet::SYS_TIME,
+    // Whoever may trace `init` may also open its descriptors.
+    CapabilitySet::SYS_PTRACE,
+    CapabilitySet::SYSLOG,
+    CapabilitySet::MAC_ADMIN,
+    CapabilitySet::MAC_OVERRIDE,
+    CapabilitySet::AUDIT_CONTROL,
+    CapabilitySet::AUDIT_READ,
+    CapabilitySet::AUDIT_WRITE,
+    CapabilitySet::BPF,
+    CapabilitySet::PERFMON,
+    CapabilitySet::WAKE_ALARM,
+];
+/// Disks, and the character devices that hand commands to disks.
+const CLASSES: [&str; 4] = ["block", "scsi_generic", "nvme", "nvme-generic"];
+/// Character devices that reach beyond the cell.
+const MASKED: [&str; 4] = ["kmsg", "mem", "port", "kvm"];
+/// Processes and threads of a cell. Since Linux 6.14 a PID namespace has a limit of its own.
+const MOST_PROCESSES: u32 = 8192;
+const PID_MAX: &str = "/proc/sys/kernel/pid_max";
+const OWN_PID_MAX_SINCE: (u32, u32) = (6, 14);
+/// Of init and all that it starts: when memory is short, the kernel ends a cell before anything else.
+const OOM_SCORE: &str = "500";
+
+/// In `init`, first of all: whatever it starts inherits it.
+pub fn offer_to_oom_killer() {
+    // Without it the kernel chooses as ever.
+    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+}
+
+/// Limits the processes of the cell. Needs the `/proc` of its own PID namespace.
+pub fn limit_processes() -> Result<()> {
+    if kernel_version() < OWN_PID_MAX_SINCE {
+        // Here the setting is the machine's.
+        return Ok(());
+    }
+    std::fs::write(PID_MAX, MOST_PROCESSES.to_string())
+        .context(Kind::Internal, || format!("write {PID_MAX}"))
+}
+
+/// Brings `lo` up: a new network namespace has nothing else, and it is down.
+pub fn bring_loopback_up() -> Result<()> {
+    let socket = socket_with(
+        AddressFamily::INET,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .context(Kind::Internal, || "make a socket")?;
+    // SAFETY: all zeroes are a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = *from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: SIOCSIFFLAGS reads an `ifreq`, which lives until the call returns.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(std::io::Error::last_os_error()).context(Kind::Internal, || "bring lo up")
+    }
+}
+
+/// Makes the nodes of block devices that are not in `own` (`loop3`), and of the memory and the kernel's
+/// log, unusable by their paths.
+pub fn mask_devices(own: &BTreeSet<String>) -> Result<()> {
+    // Some kernels lack some of the classes.
+    let entries = CLASSES
+        .into_iter()
+        .flat_map(|class| std::fs::read_dir(Path::new("/sys/class").join(class)))
+        .flatten()
+        .flatten();
+    let devices = entries.map(|entry| entry.file_name().to_string_lossy().replace('!', "/"));
+    let names = devices.chain(MASKED.map(str::to_owned));
+    for name in names.filter(|name| !own.contains(name)) {
+        let node = Path::new("/dev").join(&name);
+        let masked = mount_bind(&node, &node).and_then(|()| {
+            let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NODEV;
+            mount_remount(&node, flags, c"")
+        });
+        match masked {
+            // No such node, or a device that is just going away.
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => {
+                return Err(error).context(Kind::Internal, || format!("mask {}", node.display()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// In a step, between fork and exec: root's next program has no more than the bounding set leaves it
+/// (capabilities(7)), and nothing by inheritance.
+pub fn drop_capabilities() -> std::io::Result<()> {
+    for capability in DROPPED {
+        match remove_capability_from_bounding_set(capability) {
+            // The kernel is older than the capability.
+            Ok(()) | Err(Errno::INVAL) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut sets = rustix::thread::capabilities(None)?;
+    sets.inheritable = CapabilitySet::empty();
+    Ok(rustix::thread::set_capabilities(None, sets)?)
+}
+
+fn kernel_version() -> (u32, u32) {
+    let release = rustix::system::uname();
+    let release = release.release().to_string_lossy();
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
+    let mut next = || {
+        numbers
+            .next()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0)
+    };
+    (next(), next())
+}
