@@ -47,7 +47,7 @@ demo: setup ## Compare ext4, ext4 noatime, ext4 without journal, xfs and btrfs o
 	@$(BIN)/fscost compare $(ARGS)
 
 .PHONY: test
-test: setup ## Run all tests, Rust's and then Python's (as root: without it those that mount are skipped)
+test: setup .venv/.dev-packages ## Run all tests, Rust's and then Python's (as root: without it those that mount are skipped)
 	cargo test --workspace --exclude fscost-bindings --locked
 	fuzz/run 3
 	$(BIN)/python -m pytest --numprocesses 2 $(PYTEST)
@@ -67,42 +67,62 @@ check-rust: system
 	cargo fetch --quiet --locked --manifest-path fuzz/Cargo.toml
 	cargo clippy --manifest-path fuzz/Cargo.toml --no-default-features --all-targets --locked --target-dir $(TARGET) -- -D warnings
 
-check-python: .venv/.packages $(NATIVE)
+check-python: .venv/.dev-packages $(NATIVE)
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	MYPYPATH=python $(BIN)/stubtest --concise fscost._native
 	PYTHONPATH=python $(BIN)/lint-imports --no-logo
 
-check-repository: .venv/.packages
+check-repository: .venv/.dev-packages
 	$(BIN)/pip --quiet check
 	$(BIN)/python -m pytest --quiet tests/repo
 
 .PHONY: bench
-bench: setup ## Measure the overhead of recording, the cost of an explanation and of a guest (needs root); one: ARGS='classify …', 'overhead …' or 'vm …'
+bench: setup .venv/.dev-packages ## Measure the overhead of recording, the cost of an explanation and of a guest (needs root); one: ARGS='classify …', 'overhead …' or 'vm …'
 	cargo build --package fscost-analysis --examples --release --locked
 	set -- $(ARGS); \
 	if [[ $$# -gt 0 ]]; then $(BIN)/python benches/$$1.py "$${@:2}"; \
 	else for each in overhead classify vm; do $(BIN)/python benches/$$each.py; done; fi
 
 .PHONY: fmt
-fmt: setup ## Format the Rust and Python code and mend what the linter can mend safely
+fmt: setup .venv/.dev-packages ## Format the Rust and Python code and mend what the linter can mend safely
 	cargo fmt --all
 	cargo fmt --manifest-path fuzz/Cargo.toml
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
+PIN = $(BIN)/uv --quiet pip compile pyproject.toml --universal --generate-hashes $(if $(UPGRADE),--upgrade) \
+	  --custom-compile-command 'make lock'
+
 .PHONY: lock
-lock: .venv/.packages ## Bring both lock files up to the declared dependencies (UPGRADE=1: to the newest versions)
+lock: .venv/.dev-packages ## Bring the lock files up to the declared dependencies (UPGRADE=1: to the newest versions)
 	cargo $(if $(UPGRADE),update,metadata --format-version 1 >/dev/null)
 	cargo $(if $(UPGRADE),update,metadata --format-version 1 >/dev/null) --manifest-path fuzz/Cargo.toml
-	$(BIN)/uv --quiet pip compile pyproject.toml --extra dev --universal --generate-hashes $(if $(UPGRADE),--upgrade) \
-	  --custom-compile-command 'make lock' --output-file requirements.lock
+	$(PIN) --extra build --output-file requirements.lock
+	$(PIN) --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+
+TOOLS := $(TARGET)/tools
+
+$(TOOLS)/bin/cargo-%: | system
+	cargo install --quiet --locked --root $(TOOLS) cargo-$*@$(VERSION_$*) $(FEATURES_$*)
+
+VERSION_deny := 0.20.2
+VERSION_about := 0.9.3
+FEATURES_about := --features cli
+
+.PHONY: audit
+audit: .venv/.dev-packages $(TOOLS)/bin/cargo-deny ## Look for known vulnerabilities, foreign sources and licences that do not fit (needs network)
+	$(TOOLS)/bin/cargo-deny --locked check
+	$(TOOLS)/bin/cargo-deny --locked --manifest-path fuzz/Cargo.toml --config deny.toml check
+	for lock in requirements.lock requirements-dev.lock; do \
+	  $(BIN)/uv --quiet tool run pip-audit@2.10.1 --progress-spinner off --disable-pip --require-hashes --requirement $$lock; done
 
 # maturin puts what lies in MODULE.data/scripts beside the entry point; it lies there only while the wheel is made.
 .PHONY: wheel
-wheel: setup ## Make target/wheels/fscost-….whl, complete with the two binaries
-	trap 'rm -rf fscost._native.data' EXIT; \
+wheel: setup $(TOOLS)/bin/cargo-about ## Make target/wheels/fscost-….whl, complete with the two binaries and the licences of their crates
+	trap 'rm -rf fscost._native.data LICENSE-THIRD-PARTY.md' EXIT; \
+	$(TOOLS)/bin/cargo-about generate --locked --fail about.hbs >LICENSE-THIRD-PARTY.md; \
 	mkdir -p fscost._native.data/scripts; \
 	install -s $(TARGET)/release/fscost-disk $(TARGET)/$(STATIC)/release/fscost-agent fscost._native.data/scripts/; \
 	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out target/wheels
@@ -125,6 +145,10 @@ system:
 
 .venv/.packages: requirements.lock .venv/.made-for
 	$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --require-hashes --no-deps --requirement requirements.lock
+	touch $@
+
+.venv/.dev-packages: requirements-dev.lock .venv/.packages
+	$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --require-hashes --no-deps --requirement requirements-dev.lock
 	touch $@
 
 $(NATIVE): Cargo.toml Cargo.lock pyproject.toml $(NATIVE_SOURCES) .venv/.packages | system

@@ -22,10 +22,10 @@ def repository_files() -> list[Path]:
     return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
 
 
-def locked_pins() -> dict[str, list[tuple[Version, str]]]:
+def locked_pins(lock: str) -> dict[str, list[tuple[Version, str]]]:
     """Name → the pinned versions (one for each environment) and the text of the pin, hashes included."""
     pins: dict[str, list[tuple[Version, str]]] = {}
-    for block in re.split(r"\n(?=[a-z])", (ROOT / "requirements.lock").read_text()):
+    for block in re.split(r"\n(?=[a-z])", (ROOT / lock).read_text()):
         if match := re.match(r"([a-z0-9.-]+)==([^ \\;]+)", block):
             pins.setdefault(match[1], []).append((Version(match[2]), block))
     return pins
@@ -41,20 +41,34 @@ def test_nothing_generated_or_large_is_committed() -> None:
     assert [path for path in repository_files() if path.suffix in {".so", ".pyc", ".whl"}] == []
 
 
-def test_the_python_lock_holds_all_that_is_declared() -> None:
+LOCKS = {"requirements.lock": "build", "requirements-dev.lock": "dev"}
+"""Lock file → the extra of pyproject.toml that it holds beside the program's own dependencies."""
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_python_lock_holds_all_that_is_declared(lock: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    pins = locked_pins()
-    for text in [*project["dependencies"], *project["optional-dependencies"]["dev"]]:
+    pins = locked_pins(lock)
+    for text in [*project["dependencies"], *project["optional-dependencies"][LOCKS[lock]]]:
         requirement = Requirement(text)
-        assert requirement.name in pins, f"{text}: not in requirements.lock; run make lock"
+        assert requirement.name in pins, f"{text}: not in {lock}; run make lock"
         for version, _ in pins[requirement.name]:
-            assert requirement.specifier.contains(version), f"{text}: requirements.lock has {version}; run make lock"
+            assert requirement.specifier.contains(version), f"{text}: {lock} has {version}; run make lock"
 
 
-def test_every_python_pin_has_hashes() -> None:
-    pins = locked_pins()
-    assert len(pins) > 20
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_python_pin_has_hashes(lock: str) -> None:
+    pins = locked_pins(lock)
+    assert len(pins) > 10
     assert [name for name, versions in pins.items() for _, block in versions if "--hash=sha256:" not in block] == []
+
+
+def test_the_lock_files_agree_and_a_user_gets_no_development_package() -> None:
+    user, developer = locked_pins("requirements.lock"), locked_pins("requirements-dev.lock")
+    for name in user.keys() & developer.keys():
+        assert [version for version, _ in user[name]] == [version for version, _ in developer[name]], f"{name}: run make lock"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert user.keys().isdisjoint(Requirement(text).name for text in project["optional-dependencies"]["dev"])
 
 
 @pytest.mark.parametrize("manifest", ["Cargo.toml", "fuzz/Cargo.toml"])
@@ -80,7 +94,7 @@ def test_one_version_and_one_licence() -> None:
 def test_make_alone_names_every_target_that_a_person_may_want() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     help_text = subprocess.run(["make", "-C", ROOT], check=True, capture_output=True, text=True, env=environment).stdout
-    for target in ("setup", "demo", "test", "check", "fuzz", "bench", "fmt", "lock", "clean"):
+    for target in ("setup", "demo", "test", "check", "audit", "fuzz", "bench", "fmt", "lock", "wheel", "clean"):
         assert re.search(rf"^ +make {target} +\S", help_text, re.MULTILINE), f"{target} has no line of help"
 
 

@@ -1,15 +1,18 @@
 """tools/setup-system: installs what is missing, nothing else, and says what needs root. Its commands are replaced by ones that only take notes."""
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-HARMLESS = ("bash", "cut", "dirname", "env", "grep", "head", "sed", "sort", "unshare")
+HARMLESS = ("bash", "chmod", "cut", "dirname", "env", "grep", "head", "mkdir", "rm", "sed", "sha256sum", "sort", "uname", "unshare")
 
 
 @dataclass
@@ -82,14 +85,28 @@ def test_old_or_no_rust_without_rustup_brings_rustup(machine: Machine, answer: s
     machine.has("cargo", answer)
     said = machine.setup("--dry-run").stderr
     assert "Rust 1.88 or later is needed" in said
-    assert "https://sh.rustup.rs" in said
+    assert "/rustup-init -y --no-modify-path" in said
+    assert not re.search(r"^curl", machine.did(), re.MULTILINE), "a dry run must not download"
+
+
+def test_a_rustup_that_was_tampered_with_is_never_run(machine: Machine) -> None:
+    machine.has("cargo", "cargo 1.63.0")
+    init = ROOT / "target/rustup-init"
+    malicious = f"#!/bin/bash\necho ran >> '{machine.notes}'\n"
+    (machine.programs / "curl").write_text(f"#!/bin/bash\nprintf '%s' {shlex.quote(malicious)} > '{init}'\n")
+    answer = machine.setup()
+    assert answer.returncode == 1
+    assert "its SHA-256 differs, so it was not run" in answer.stderr
+    assert "ran" not in machine.did().split()
+    assert not init.exists()
 
 
 def test_old_rust_of_rustup_is_updated(machine: Machine) -> None:
     machine.has("cargo", "cargo 1.70.0")
     machine.has("rustup")
     answer = machine.setup()
-    assert "rustup toolchain install stable" in machine.did()
+    pinned = tomllib.loads((ROOT / "rust-toolchain.toml").read_text())["toolchain"]["channel"]
+    assert f"rustup toolchain install {pinned} " in machine.did()
     assert answer.returncode == 1, "the pretended rustup changes nothing, and that must not pass unseen"
     assert "still 1.70.0" in answer.stderr
 
