@@ -17,6 +17,7 @@ ALLOWED = {
     "fscost-analysis": {"fscost-recording"},
     "fscost-trace": set[str](),
     "fscost-bindings": {"fscost-recording", "fscost-analysis"},
+    "fscost-ssd": set[str](),
 }
 """For each crate, those of our crates that it may depend on, for building or testing."""
 

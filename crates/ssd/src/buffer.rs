@@ -1,0 +1,88 @@
+//! The write buffer: a unit that is written again while it waits here is programmed once.
+
+use crate::Write;
+use std::collections::{HashMap, VecDeque};
+
+/// Units that wait to be programmed, oldest first. A flush drains them.
+#[derive(Debug, Clone)]
+pub struct Buffer {
+    capacity_units: usize,
+    /// In order of arrival; a unit that was trimmed or rewritten leaves an entry with an old number.
+    order: VecDeque<(u64, Write)>,
+    /// Number of the entry that counts, by unit.
+    waiting: HashMap<u32, u64>,
+    number: u64,
+}
+
+impl Buffer {
+    pub fn new(capacity_units: u32) -> Buffer {
+        Buffer {
+            capacity_units: capacity_units as usize,
+            order: VecDeque::new(),
+            waiting: HashMap::new(),
+            number: 0,
+        }
+    }
+
+    pub fn holds_nothing_ever(&self) -> bool {
+        self.capacity_units == 0
+    }
+
+    /// Takes a write. What no longer fits goes to `out`. Returns how many waiting units the write replaced.
+    pub fn write(&mut self, write: Write, out: &mut Vec<Write>) -> u64 {
+        let mut replaced = 0;
+        for unit in write.first..write.first + write.count {
+            self.number += 1;
+            if self.waiting.insert(unit, self.number).is_some() {
+                replaced += 1;
+            }
+            self.order.push_back((
+                self.number,
+                Write {
+                    first: unit,
+                    count: 1,
+                    ..write
+                },
+            ));
+            while self.waiting.len() > self.capacity_units {
+                self.drain_oldest(out);
+            }
+        }
+        replaced
+    }
+
+    /// Forgets units. Returns how many had been waiting.
+    pub fn trim(&mut self, first: u32, count: u32) -> u64 {
+        if self.waiting.is_empty() {
+            return 0;
+        }
+        (first..first + count)
+            .filter(|unit| self.waiting.remove(unit).is_some())
+            .count() as u64
+    }
+
+    /// Hands everything out, in order of arrival.
+    pub fn drain(&mut self, out: &mut Vec<Write>) {
+        while !self.waiting.is_empty() {
+            self.drain_oldest(out);
+        }
+        self.order.clear();
+    }
+
+    fn drain_oldest(&mut self, out: &mut Vec<Write>) {
+        while let Some((number, write)) = self.order.pop_front() {
+            if self.waiting.get(&write.first) == Some(&number) {
+                self.waiting.remove(&write.first);
+                match out.last_mut() {
+                    Some(last) if continues(last, &write) => last.count += 1,
+                    _ => out.push(write),
+                }
+                return;
+            }
+        }
+    }
+}
+
+fn continues(last: &Write, write: &Write) -> bool {
+    last.first + last.count == write.first && last.tag == write.tag && last.stream == write.stream
+}

@@ -1,0 +1,241 @@
+//! A device of any mapping, addressed in bytes.
+
+use crate::buffer::Buffer;
+use crate::{
+    BlockMap, Charge, Counters, Error, Geometry, LogBlockMap, LogBlocks, PageMap, PageMapOptions,
+};
+
+/// A write of consecutive units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Write {
+    /// First logical unit.
+    pub first: u32,
+    /// Units.
+    pub count: u32,
+    /// Who is charged for it.
+    pub tag: u16,
+    /// Which of the host's streams it belongs to; the last one where the device has fewer.
+    pub stream: u8,
+}
+
+impl Write {
+    /// The parts of a write in each logical block: the block, the first unit in it and how many.
+    pub(crate) fn in_blocks(self, units_per_block: u32) -> impl Iterator<Item = (u32, u32, u32)> {
+        let (mut at, end) = (self.first, self.first + self.count);
+        std::iter::from_fn(move || {
+            let within = at % units_per_block;
+            let count = (end - at).min(units_per_block - within);
+            let part = (count > 0).then_some((at / units_per_block, within, count));
+            at += count;
+            part
+        })
+    }
+}
+
+/// A translation layer. Addresses must lie within [`Geometry::logical_units`]; [`Device`] checks them.
+pub trait Translation {
+    /// What it tells each program, move and loss to.
+    type Charges: Charge;
+
+    /// Its size.
+    fn geometry(&self) -> &Geometry;
+    /// Blocks that never hold settled data: nominal and effective spare differ by them.
+    fn reserved_blocks(&self) -> u32;
+    /// Writes, in order.
+    fn write_all(&mut self, writes: &[Write]);
+    /// Gives units up.
+    fn trim(&mut self, first: u32, count: u32, tag: u16);
+    /// Makes everything written durable.
+    fn flush(&mut self, tag: u16);
+    /// Totals so far.
+    fn counters(&self) -> Counters;
+    /// Erases of each block.
+    fn erases(&self) -> &[u32];
+    /// What each tag was charged.
+    fn charges(&self) -> &Self::Charges;
+}
+
+/// A mapping and its options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mapping {
+    /// Any unit at any place.
+    Page(PageMapOptions),
+    /// Whole blocks, with so many open ones.
+    Block {
+        /// Blocks that can be continued in ascending order.
+        open_blocks: u32,
+    },
+    /// Whole blocks, with log blocks for writes in any order.
+    Log(LogBlocks),
+}
+
+#[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant)] // one device, not many
+enum Model<C> {
+    Page(PageMap<C>),
+    Block(BlockMap<C>),
+    Log(LogBlockMap<C>),
+}
+
+/// A device: a write buffer in front of a mapping, addressed in bytes.
+#[derive(Debug, Clone)]
+pub struct Device<C> {
+    model: Model<C>,
+    buffer: Buffer,
+    /// Writes that wait to be made together.
+    batch: Vec<Write>,
+    absorbed_units: u64,
+}
+
+/// Writes made together. [`PageMap`] fetches so many places at a time.
+const BATCH: usize = 64;
+
+impl<C: Charge> Device<C> {
+    /// A new device. A `buffer_units` of 0 means that every write reaches NAND.
+    pub fn new(
+        geometry: Geometry,
+        mapping: Mapping,
+        buffer_units: u32,
+        charges: C,
+    ) -> Result<Device<C>, Error> {
+        let model = match mapping {
+            Mapping::Page(options) => Model::Page(PageMap::new(geometry, options, charges)?),
+            Mapping::Block { open_blocks } => {
+                Model::Block(BlockMap::new(geometry, open_blocks, charges)?)
+            }
+            Mapping::Log(options) => Model::Log(LogBlockMap::new(geometry, options, charges)?),
+        };
+        Ok(Device {
+            model,
+            buffer: Buffer::new(buffer_units),
+            batch: Vec::with_capacity(BATCH),
+            absorbed_units: 0,
+        })
+    }
+
+    /// Writes bytes. Every unit that the range touches is written, whole.
+    pub fn write(&mut self, offset: u64, bytes: u64, tag: u16, stream: u8) -> Result<(), Error> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let unit = u64::from(self.geometry().unit_bytes);
+        let (first, end) = (offset / unit, offset.saturating_add(bytes).div_ceil(unit));
+        self.check(end)?;
+        let write = Write {
+            first: first as u32,
+            count: (end - first) as u32,
+            tag,
+            stream,
+        };
+        if self.buffer.holds_nothing_ever() {
+            self.enqueue(write);
+        } else {
+            self.absorbed_units += self.buffer.write(write, &mut self.batch);
+            self.drain_batch(BATCH);
+        }
+        Ok(())
+    }
+
+    /// Trims bytes. Units that lie in the range only in part are kept, as real devices do.
+    pub fn trim(&mut self, offset: u64, bytes: u64, tag: u16) -> Result<(), Error> {
+        let unit = u64::from(self.geometry().unit_bytes);
+        let (first, end) = (offset.div_ceil(unit), offset.saturating_add(bytes) / unit);
+        if end <= first {
+            return Ok(());
+        }
+        self.check(end)?;
+        self.absorbed_units += self.buffer.trim(first as u32, (end - first) as u32);
+        self.drain_batch(0);
+        self.translation()
+            .trim(first as u32, (end - first) as u32, tag);
+        Ok(())
+    }
+
+    /// Makes everything written durable: the buffer is drained and the open page filled up.
+    pub fn flush(&mut self, tag: u16) {
+        self.buffer.drain(&mut self.batch);
+        self.drain_batch(0);
+        self.translation().flush(tag);
+    }
+
+    /// Makes waiting writes, so that [`counters`](Device::counters) include them. What the buffer holds stays there.
+    pub fn settle(&mut self) {
+        self.drain_batch(0);
+    }
+
+    /// Its size.
+    pub fn geometry(&self) -> &Geometry {
+        self.reading().geometry()
+    }
+
+    /// Totals so far, as of the last [`settle`](Device::settle) or [`flush`](Device::flush).
+    pub fn counters(&self) -> Counters {
+        let made = self.reading().counters();
+        Counters {
+            absorbed_units: self.absorbed_units,
+            host_units: made.host_units + self.absorbed_units,
+            ..made
+        }
+    }
+
+    /// Erases of each block.
+    pub fn erases(&self) -> &[u32] {
+        self.reading().erases()
+    }
+
+    /// What each tag was charged.
+    pub fn charges(&self) -> &C {
+        self.reading().charges()
+    }
+
+    /// (physical − logical) ÷ physical, with what the mapping keeps for itself taken out of the physical units.
+    pub fn effective_spare(&self) -> f64 {
+        self.geometry().spare(self.reading().reserved_blocks())
+    }
+
+    fn check(&self, end: u64) -> Result<(), Error> {
+        let logical = u64::from(self.geometry().logical_units);
+        if end > logical {
+            return Err(Error::BeyondEnd {
+                end_units: end,
+                logical_units: logical,
+            });
+        }
+        Ok(())
+    }
+
+    fn enqueue(&mut self, write: Write) {
+        self.batch.push(write);
+        self.drain_batch(BATCH - 1);
+    }
+
+    /// Makes the waiting writes if there are more than `keep`.
+    fn drain_batch(&mut self, keep: usize) {
+        if self.batch.len() > keep {
+            let batch = std::mem::take(&mut self.batch);
+            match &mut self.model {
+                Model::Page(model) => model.write_all(&batch),
+                Model::Block(model) => model.write_all(&batch),
+                Model::Log(model) => model.write_all(&batch),
+            }
+            self.batch = batch;
+            self.batch.clear();
+        }
+    }
+
+    fn translation(&mut self) -> &mut dyn Translation<Charges = C> {
+        match &mut self.model {
+            Model::Page(model) => model,
+            Model::Block(model) => model,
+            Model::Log(model) => model,
+        }
+    }
+
+    fn reading(&self) -> &dyn Translation<Charges = C> {
+        match &self.model {
+            Model::Page(model) => model,
+            Model::Block(model) => model,
+            Model::Log(model) => model,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Models of flash translation layers: what a stream of host writes does to NAND pages and erase blocks.
+//!
+//! A [`Device`] is a [`Geometry`] and a [`Mapping`]. It takes batches of [`Write`]s, trims and flushes, counted in
+//! *units*: the granularity at which the device maps logical to physical addresses. It keeps [`Counters`], erase counts
+//! of each block ([`Wear`]) and, if asked, what each tag (a row of an explanation) cost ([`Charges`]).
+//!
+//! Everything is deterministic: the same geometry, mapping, seed and stream give the same result.
+//!
+//! Sources: Desnoyers, "Analytic Modeling of SSD Write Performance" (SYSTOR'12); Van Houdt, "A Mean Field Model for a
+//! Class of Garbage Collection Algorithms in Flash-based Solid State Drives" (SIGMETRICS'13); Kim et al., "A
+//! space-efficient flash translation layer for CompactFlash systems" (BAST, 2002); Lee et al., "A log buffer-based
+//! flash translation layer using fully-associative sector translation" (FAST, 2007). `tests/closed_form.rs` compares
+//! the models with their formulas.
+
+#![forbid(unsafe_code)]
+// Libraries report errors; they never print.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+mod block_map;
+mod buffer;
+mod charges;
+mod counters;
+mod device;
+mod geometry;
+mod log_blocks;
+mod page_map;
+mod wear;
+
+pub use block_map::BlockMap;
+pub use charges::{Charge, Charges, ChargesByTag, NoCharges, UNATTRIBUTED};
+pub use counters::Counters;
+pub use device::{Device, Mapping, Translation, Write};
+pub use geometry::{Error, Geometry};
+pub use log_blocks::{Association, LogBlockMap, LogBlocks};
+pub use page_map::{Collection, PageMap, PageMapOptions, Separation};
+pub use wear::Wear;

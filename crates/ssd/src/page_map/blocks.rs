@@ -1,0 +1,235 @@
+//! The table of erase blocks: how much of each is valid, which may be collected, and which is collected next.
+
+use super::Collection;
+use fastrand::Rng;
+use std::collections::VecDeque;
+
+const NONE: u32 = u32::MAX;
+
+/// One block. 16 bytes, so that giving up one unit touches one cache line.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    /// Greedy: neighbours in the list of full blocks with as many valid units. Else, `next` is the place in `full`.
+    previous: u32,
+    next: u32,
+    valid: u32,
+    full: bool,
+}
+
+/// A list of full blocks. Taking the oldest and adding behind the newest spreads wear over blocks that are alike.
+#[derive(Debug, Clone, Copy)]
+struct List {
+    oldest: u32,
+    newest: u32,
+}
+
+/// All blocks of a device.
+#[derive(Debug, Clone)]
+pub struct Blocks {
+    collection: Collection,
+    units_per_block: u32,
+    table: Vec<Block>,
+    erases: Vec<u32>,
+    free: VecDeque<u32>,
+    /// Greedy: by number of valid units, the full block that has had so many for the longest, and the newest one.
+    lists: Vec<List>,
+    /// Greedy: no full block has fewer valid units.
+    fewest: u32,
+    /// FIFO: full blocks, oldest first. Random and d-choices: full blocks in any order.
+    full: VecDeque<u32>,
+}
+
+impl Blocks {
+    pub fn new(collection: Collection, blocks: u32, units_per_block: u32) -> Blocks {
+        let empty = Block {
+            previous: NONE,
+            next: NONE,
+            valid: 0,
+            full: false,
+        };
+        let lists = if collection == Collection::Greedy {
+            units_per_block as usize + 1
+        } else {
+            0
+        };
+        Blocks {
+            collection,
+            units_per_block,
+            table: vec![empty; blocks as usize],
+            erases: vec![0; blocks as usize],
+            free: (0..blocks).collect(),
+            lists: vec![
+                List {
+                    oldest: NONE,
+                    newest: NONE
+                };
+                lists
+            ],
+            fewest: units_per_block,
+            full: VecDeque::new(),
+        }
+    }
+
+    pub fn erases(&self) -> &[u32] {
+        &self.erases
+    }
+
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    pub fn take_free(&mut self) -> Option<u32> {
+        self.free.pop_front()
+    }
+
+    pub fn valid(&self, block: u32) -> u32 {
+        self.table[block as usize].valid
+    }
+
+    pub fn add_valid(&mut self, block: u32, units: u32) {
+        self.table[block as usize].valid += units;
+    }
+
+    /// Gives up `units` of a block.
+    pub fn remove_valid(&mut self, block: u32, units: u32) {
+        let entry = &mut self.table[block as usize];
+        if entry.full && self.collection == Collection::Greedy {
+            let valid = entry.valid - units;
+            self.unlink(block);
+            self.table[block as usize].valid = valid;
+            self.link(block);
+        } else {
+            entry.valid -= units;
+        }
+    }
+
+    /// The block has no empty unit left: it may be collected from now on.
+    pub fn fill(&mut self, block: u32) {
+        self.table[block as usize].full = true;
+        match self.collection {
+            Collection::Greedy => self.link(block),
+            Collection::Fifo => self.full.push_back(block),
+            Collection::Random | Collection::Choices(_) => {
+                self.table[block as usize].next = self.full.len() as u32;
+                self.full.push_back(block);
+            }
+        }
+    }
+
+    /// The block to collect next, taken from the full ones. `None` where none is full.
+    pub fn take_victim(&mut self, rng: &mut Rng) -> Option<u32> {
+        let victim = match self.collection {
+            Collection::Greedy => self.fewest_valid()?,
+            Collection::Fifo => *self.full.front()?,
+            Collection::Random => self.any_full(rng)?,
+            Collection::Choices(choices) => (0..choices.max(1))
+                .filter_map(|_| self.any_full(rng))
+                .min_by_key(|&block| self.table[block as usize].valid)?,
+        };
+        self.take(victim);
+        Some(victim)
+    }
+
+    /// Takes a block out of the full ones.
+    pub fn take(&mut self, block: u32) {
+        self.table[block as usize].full = false;
+        match self.collection {
+            Collection::Greedy => self.unlink(block),
+            Collection::Fifo => {
+                if self.full.front() == Some(&block) {
+                    self.full.pop_front();
+                } else {
+                    self.full.retain(|&other| other != block);
+                }
+            }
+            Collection::Random | Collection::Choices(_) => {
+                let at = self.table[block as usize].next as usize;
+                self.full.swap_remove_back(at);
+                if let Some(&moved) = self.full.get(at) {
+                    self.table[moved as usize].next = at as u32;
+                }
+            }
+        }
+    }
+
+    /// Erases a block that nothing maps to, and puts it behind the other free ones.
+    pub fn erase(&mut self, block: u32) {
+        debug_assert_eq!(self.table[block as usize].valid, 0);
+        self.erases[block as usize] += 1;
+        self.free.push_back(block);
+    }
+
+    /// Full blocks with the fewest erases of all blocks, if the most erased one has `gap` more.
+    pub fn least_worn(&self, gap: u32) -> Vec<u32> {
+        let least = self.erases.iter().copied().min().unwrap_or(0);
+        let most = self.erases.iter().copied().max().unwrap_or(0);
+        if most - least < gap.max(1) {
+            return Vec::new();
+        }
+        (0..self.table.len() as u32)
+            .filter(|&block| {
+                self.table[block as usize].full && self.erases[block as usize] == least
+            })
+            .collect()
+    }
+
+    /// Whether a block is full and so may be taken.
+    pub fn is_full(&self, block: u32) -> bool {
+        self.table[block as usize].full
+    }
+
+    /// Fetches the entry of a block.
+    pub fn touch(&self, block: u32) -> u64 {
+        u64::from(self.table[block as usize].valid)
+    }
+
+    fn any_full(&self, rng: &mut Rng) -> Option<u32> {
+        (!self.full.is_empty()).then(|| self.full[rng.usize(..self.full.len())])
+    }
+
+    fn fewest_valid(&mut self) -> Option<u32> {
+        while self.fewest <= self.units_per_block {
+            let oldest = self.lists[self.fewest as usize].oldest;
+            if oldest != NONE {
+                return Some(oldest);
+            }
+            self.fewest += 1;
+        }
+        self.fewest = self.units_per_block;
+        None
+    }
+
+    fn link(&mut self, block: u32) {
+        let valid = self.table[block as usize].valid;
+        let list = &mut self.lists[valid as usize];
+        let newest = std::mem::replace(&mut list.newest, block);
+        if newest == NONE {
+            list.oldest = block;
+        } else {
+            self.table[newest as usize].next = block;
+        }
+        let entry = &mut self.table[block as usize];
+        (entry.previous, entry.next) = (newest, NONE);
+        self.fewest = self.fewest.min(valid);
+    }
+
+    fn unlink(&mut self, block: u32) {
+        let Block {
+            previous,
+            next,
+            valid,
+            ..
+        } = self.table[block as usize];
+        let list = &mut self.lists[valid as usize];
+        if previous == NONE {
+            list.oldest = next;
+        } else {
+            self.table[previous as usize].next = next;
+        }
+        if next == NONE {
+            self.lists[valid as usize].newest = previous;
+        } else {
+            self.table[next as usize].previous = previous;
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Garbage collection and static wear levelling.
+
+use super::{Frontier, PageMap, Separation};
+use crate::Charge;
+
+/// Blocks that wear levelling will move next.
+#[derive(Debug, Clone, Default)]
+pub struct Levelling {
+    waiting: Vec<u32>,
+    /// Erases at which the table is looked at again: looking costs a pass over all blocks.
+    next_look: u64,
+    /// Erases at which the next block may be moved.
+    next_move: u64,
+}
+
+/// At most one erase in so many is for wear levelling. A move puts cold data into the block that was erased last. If
+/// moves followed each other, that would be the block of the move before, and no worn block would come to rest.
+const ERASES_BETWEEN_MOVES: u64 = 8;
+
+impl<C: Charge> PageMap<C> {
+    /// Empty units of a frontier that the host writes to, at least one: collects garbage until there is one.
+    pub(super) fn room(&mut self, frontier: usize) -> u32 {
+        loop {
+            let Frontier { next, end } = self.frontiers[frontier];
+            if next < end {
+                return end - next;
+            }
+            if self.blocks.free() > self.options.reserved_blocks as usize {
+                self.open(frontier);
+            } else {
+                self.collect();
+            }
+        }
+    }
+
+    fn open(&mut self, frontier: usize) {
+        // `Geometry::check` leaves a block to spare beyond the reserved ones, so there is a free block here.
+        let Some(block) = self.blocks.take_free() else {
+            return;
+        };
+        let next = block * self.geometry.units_per_block;
+        self.frontiers[frontier] = Frontier {
+            next,
+            end: next + self.geometry.units_per_block,
+        };
+        self.stream[block as usize] = (frontier % usize::from(self.options.streams)) as u8;
+    }
+
+    /// Frees one block.
+    fn collect(&mut self) {
+        if let Some(worn) = self.least_worn() {
+            self.blocks.take(worn);
+            let copies = self.move_out(worn);
+            self.counters.levelled_units += u64::from(copies);
+            self.charges.caused(copies, std::iter::empty());
+            self.erase(worn);
+            return;
+        }
+        let Some(victim) = self.blocks.take_victim(&mut self.rng) else {
+            return;
+        };
+        let (begin, units) = (
+            victim * self.geometry.units_per_block,
+            self.geometry.units_per_block,
+        );
+        let copies = self.blocks.valid(victim);
+        self.charges
+            .caused(copies, self.valid.places(begin, units, false));
+        self.move_out(victim);
+        self.erase(victim);
+    }
+
+    fn erase(&mut self, block: u32) {
+        let units = self.geometry.units_per_block;
+        self.charges.erased(block * units, units);
+        self.blocks.erase(block);
+        self.counters.erases += 1;
+    }
+
+    /// Copies the valid units of a block to the frontier of its stream. Returns how many.
+    fn move_out(&mut self, victim: u32) -> u32 {
+        let stream = usize::from(self.stream[victim as usize]);
+        let frontier = match self.options.separation {
+            Separation::Mixed => stream,
+            Separation::Collected => stream + usize::from(self.options.streams),
+        };
+        let (begin, units) = (
+            victim * self.geometry.units_per_block,
+            self.geometry.units_per_block,
+        );
+        let copies = self.blocks.valid(victim);
+        let mut places = std::mem::take(&mut self.moving);
+        places.clear();
+        places.extend(self.valid.places(begin, units, true));
+        self.valid.clear_range(begin, units);
+        self.blocks.remove_valid(victim, copies);
+        let mut left = &places[..];
+        while !left.is_empty() {
+            if self.frontiers[frontier].next == self.frontiers[frontier].end {
+                self.open(frontier);
+            }
+            let Frontier { next, end } = self.frontiers[frontier];
+            let (now, later) = left.split_at(left.len().min((end - next) as usize));
+            for (&from, to) in now.iter().zip(next..) {
+                let logical = self.reverse[from as usize];
+                self.reverse[to as usize] = logical;
+                self.map[logical as usize] = to;
+                self.charges.moved(from, to);
+            }
+            self.settle(frontier, now.len() as u32);
+            left = later;
+        }
+        self.moving = places;
+        self.counters.copied_units += u64::from(copies);
+        copies
+    }
+
+    /// A block that static wear levelling wants moved now.
+    fn least_worn(&mut self) -> Option<u32> {
+        let gap = self.options.levelling_gap?;
+        let erases = self.counters.erases;
+        if erases < self.levelling.next_move {
+            return None;
+        }
+        if erases >= self.levelling.next_look {
+            self.levelling.next_look = erases + u64::from(self.geometry.blocks);
+            self.levelling.waiting = self.blocks.least_worn(gap);
+        }
+        while let Some(block) = self.levelling.waiting.pop() {
+            if self.blocks.is_full(block) {
+                self.levelling.next_move = erases + ERASES_BETWEEN_MOVES;
+                return Some(block);
+            }
+        }
+        None
+    }
+}

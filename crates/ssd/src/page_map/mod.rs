@@ -1,0 +1,346 @@
+//! Page mapping: any logical unit can be at any physical one. Writes go to open blocks (*frontiers*); when free blocks
+//! run short, garbage collection copies the valid units of a victim to a frontier and erases the victim.
+
+mod blocks;
+mod collect;
+mod valid;
+
+use crate::{Charge, Counters, Error, Geometry, Translation, Write};
+use blocks::Blocks;
+use fastrand::Rng;
+pub(crate) use valid::Valid;
+
+const NOWHERE: u32 = u32::MAX;
+
+/// Requests whose places are fetched together, so that their cache misses overlap.
+const BATCH: usize = 64;
+
+/// How garbage collection chooses its victim among the full blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Collection {
+    /// The block with the fewest valid units.
+    Greedy,
+    /// The block that was filled first.
+    Fifo,
+    /// Any block, with equal probability.
+    Random,
+    /// The block with the fewest valid units of so many random ones.
+    Choices(u32),
+}
+
+/// Which data shares open blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Separation {
+    /// Host writes of a stream and copies of its data go to the same open block.
+    Mixed,
+    /// Copies have an open block of their own: what survived a collection is colder than what was just written.
+    Collected,
+}
+
+/// Options of a [`PageMap`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageMapOptions {
+    /// How victims are chosen.
+    pub collection: Collection,
+    /// Which data shares open blocks.
+    pub separation: Separation,
+    /// Streams that the host tells apart, each with open blocks of its own ([`Write::stream`]).
+    pub streams: u8,
+    /// Collection starts when no more than this many blocks are free. At least 1: a copy needs a destination.
+    pub reserved_blocks: u32,
+    /// Static wear levelling: the least erased blocks are moved when the most erased one has this many erases more.
+    pub levelling_gap: Option<u32>,
+    /// Seed of all random choices.
+    pub seed: u64,
+}
+
+impl Default for PageMapOptions {
+    fn default() -> PageMapOptions {
+        PageMapOptions {
+            collection: Collection::Greedy,
+            separation: Separation::Mixed,
+            streams: 1,
+            reserved_blocks: 1,
+            levelling_gap: None,
+            seed: 0,
+        }
+    }
+}
+
+/// An open block: units below `next` are programmed.
+#[derive(Debug, Clone, Copy)]
+struct Frontier {
+    next: u32,
+    end: u32,
+}
+
+/// A page-mapped device. Memory: 4 bytes for each logical and for each physical unit, and one bit.
+#[derive(Debug, Clone)]
+pub struct PageMap<C> {
+    geometry: Geometry,
+    options: PageMapOptions,
+    map: Vec<u32>,
+    reverse: Vec<u32>,
+    valid: Valid,
+    blocks: Blocks,
+    frontiers: Vec<Frontier>,
+    /// By block: the stream whose data it holds.
+    stream: Vec<u8>,
+    levelling: collect::Levelling,
+    /// Places that a collection moves; kept to be used again.
+    moving: Vec<u32>,
+    rng: Rng,
+    counters: Counters,
+    charges: C,
+}
+
+impl<C: Charge> PageMap<C> {
+    /// A device that nothing was ever written to.
+    pub fn new(
+        geometry: Geometry,
+        options: PageMapOptions,
+        charges: C,
+    ) -> Result<PageMap<C>, Error> {
+        if options.reserved_blocks == 0 {
+            return Err(Error::Field {
+                field: "reserved_blocks",
+                value: 0,
+                rule: "at least 1",
+            });
+        }
+        if options.streams == 0 {
+            return Err(Error::Field {
+                field: "streams",
+                value: 0,
+                rule: "at least 1",
+            });
+        }
+        let frontiers = frontiers(&options);
+        geometry.check(options.reserved_blocks + frontiers as u32 - 1)?;
+        Ok(PageMap {
+            geometry,
+            options,
+            map: vec![NOWHERE; geometry.logical_units as usize],
+            reverse: vec![NOWHERE; geometry.physical_units() as usize],
+            valid: Valid::new(geometry.physical_units()),
+            blocks: Blocks::new(
+                options.collection,
+                geometry.blocks,
+                geometry.units_per_block,
+            ),
+            frontiers: vec![Frontier { next: 0, end: 0 }; frontiers],
+            stream: vec![0; geometry.blocks as usize],
+            levelling: collect::Levelling::default(),
+            moving: Vec::new(),
+            rng: Rng::with_seed(options.seed),
+            counters: Counters::default(),
+            charges,
+        })
+    }
+
+    /// Where the data of a logical unit is; `None` where it was never written, or was trimmed.
+    #[must_use]
+    pub fn physical(&self, logical: u32) -> Option<u32> {
+        self.map
+            .get(logical as usize)
+            .copied()
+            .filter(|&physical| physical != NOWHERE)
+    }
+
+    /// Units of each block that are mapped, for a wear map or a histogram.
+    pub fn valid_units(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.geometry.blocks).map(|block| self.blocks.valid(block))
+    }
+
+    fn block_of(&self, physical: u32) -> u32 {
+        physical / self.geometry.units_per_block
+    }
+
+    fn write(&mut self, write: &Write) {
+        let stream = write.stream.min(self.options.streams - 1);
+        let (mut first, end) = (write.first, write.first + write.count);
+        self.counters.host_units += u64::from(write.count);
+        while first < end {
+            let room = self.room(usize::from(stream));
+            let count = room.min(end - first);
+            self.give_up(first, count, write.tag);
+            let physical = self.program(usize::from(stream), first, count);
+            self.charges.written(physical, count, write.tag);
+            self.counters.written_units += u64::from(count);
+            first += count;
+        }
+    }
+
+    /// Takes logical units out of the map, run by run of physical places that follow each other.
+    fn give_up(&mut self, first: u32, count: u32, tag: u16) {
+        let mut at = first as usize;
+        let end = at + count as usize;
+        while at < end {
+            let physical = self.map[at];
+            if physical == NOWHERE {
+                at += 1;
+                continue;
+            }
+            let block_end = (self.block_of(physical) + 1) * self.geometry.units_per_block;
+            let longest = (end - at).min((block_end - physical) as usize);
+            let run = run_length(&self.map[at..at + longest], physical);
+            self.invalidate(physical, run as u32, tag);
+            at += run;
+        }
+    }
+
+    fn invalidate(&mut self, physical: u32, count: u32, tag: u16) {
+        if count == 1 {
+            self.valid.clear(physical);
+        } else {
+            self.valid.clear_range(physical, count);
+        }
+        self.blocks.remove_valid(self.block_of(physical), count);
+        self.charges.invalidated(physical, count, tag);
+    }
+
+    /// Puts logical units behind each other into a frontier that has room for them. Returns where.
+    fn program(&mut self, frontier: usize, first: u32, count: u32) -> u32 {
+        let physical = self.frontiers[frontier].next;
+        let logical = first..first + count;
+        for (place, unit) in (physical as usize..).zip(logical) {
+            self.reverse[place] = unit;
+        }
+        for (entry, place) in self.map[first as usize..(first + count) as usize]
+            .iter_mut()
+            .zip(physical..)
+        {
+            *entry = place;
+        }
+        self.settle(frontier, count);
+        physical
+    }
+
+    /// Counts `count` units, just programmed, as valid and as used of their frontier.
+    fn settle(&mut self, frontier: usize, count: u32) {
+        let physical = self.frontiers[frontier].next;
+        self.valid.set_range(physical, count);
+        self.blocks.add_valid(self.block_of(physical), count);
+        self.advance(frontier, count);
+    }
+
+    fn advance(&mut self, frontier: usize, count: u32) {
+        let Frontier { next, end } = &mut self.frontiers[frontier];
+        let block = *next / self.geometry.units_per_block;
+        *next += count;
+        if next == end {
+            self.blocks.fill(block);
+        }
+    }
+
+    /// Fetches the map, the bitmap and the block of each write, so that the misses overlap.
+    fn fetch(&self, writes: &[Write]) -> u64 {
+        let mut places = [NOWHERE; BATCH];
+        for (place, write) in places.iter_mut().zip(writes) {
+            *place = self.map[write.first as usize];
+        }
+        places
+            .iter()
+            .filter(|&&place| place != NOWHERE)
+            .map(|&place| {
+                self.valid.touch(place)
+                    ^ self.blocks.touch(self.block_of(place))
+                    ^ self.charges.touch(place)
+            })
+            .fold(0, |sum, word| sum ^ word)
+    }
+}
+
+impl<C: Charge> Translation for PageMap<C> {
+    type Charges = C;
+
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Blocks that hold no settled data: those kept for collection, and the open ones beyond the first.
+    fn reserved_blocks(&self) -> u32 {
+        self.options.reserved_blocks + self.frontiers.len() as u32 - 1
+    }
+
+    fn write_all(&mut self, writes: &[Write]) {
+        for batch in writes.chunks(BATCH) {
+            std::hint::black_box(self.fetch(batch));
+            for write in batch {
+                self.write(write);
+            }
+        }
+    }
+
+    fn trim(&mut self, first: u32, count: u32, tag: u16) {
+        let before = self.mapped(first, count);
+        self.give_up(first, count, tag);
+        self.map[first as usize..(first + count) as usize].fill(NOWHERE);
+        self.counters.trimmed_units += before;
+    }
+
+    fn flush(&mut self, tag: u16) {
+        for frontier in 0..usize::from(self.options.streams) {
+            let Frontier { next, end } = self.frontiers[frontier];
+            let padding = next.next_multiple_of(self.geometry.units_per_page) - next;
+            if padding == 0 || next == end {
+                continue;
+            }
+            self.charges.padded(next, padding, tag);
+            self.counters.padded_units += u64::from(padding);
+            self.advance(frontier, padding);
+        }
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn erases(&self) -> &[u32] {
+        self.blocks.erases()
+    }
+
+    fn charges(&self) -> &C {
+        &self.charges
+    }
+}
+
+impl<C> PageMap<C> {
+    fn mapped(&self, first: u32, count: u32) -> u64 {
+        self.map[first as usize..(first + count) as usize]
+            .iter()
+            .filter(|&&place| place != NOWHERE)
+            .count() as u64
+    }
+}
+
+fn frontiers(options: &PageMapOptions) -> usize {
+    let streams = usize::from(options.streams);
+    match options.separation {
+        Separation::Mixed => streams,
+        Separation::Collected => 2 * streams,
+    }
+}
+
+/// How many entries count up from `physical`. Compares 16 at a time, which the compiler turns into vectors.
+fn run_length(entries: &[u32], physical: u32) -> usize {
+    let mut length = 0;
+    for chunk in entries.chunks(16) {
+        let expected = physical.wrapping_add(length as u32);
+        let same = chunk
+            .iter()
+            .zip(expected..)
+            .filter(|(entry, place)| **entry == *place)
+            .count();
+        if same < chunk.len() {
+            return length
+                + chunk
+                    .iter()
+                    .zip(expected..)
+                    .take_while(|(entry, place)| **entry == *place)
+                    .count();
+        }
+        length += same;
+    }
+    length
+}

@@ -1,0 +1,88 @@
+//! One bit for each physical unit: whether a logical unit still maps to it.
+
+/// The bitmap.
+#[derive(Debug, Clone)]
+pub struct Valid {
+    words: Vec<u64>,
+}
+
+impl Valid {
+    pub fn new(units: u64) -> Valid {
+        Valid {
+            words: vec![0; units.div_ceil(64) as usize],
+        }
+    }
+
+    pub fn clear(&mut self, at: u32) {
+        self.words[(at / 64) as usize] &= !(1 << (at % 64));
+    }
+
+    /// Fetches the word of `at`.
+    pub fn touch(&self, at: u32) -> u64 {
+        self.words[(at / 64) as usize]
+    }
+
+    pub fn set_range(&mut self, begin: u32, count: u32) {
+        self.each_word(begin, count, |word, mask| *word |= mask);
+    }
+
+    pub fn clear_range(&mut self, begin: u32, count: u32) {
+        self.each_word(begin, count, |word, mask| *word &= !mask);
+    }
+
+    /// Calls `change` with each word of a range and the mask of the range's bits in it.
+    fn each_word(&mut self, begin: u32, count: u32, change: impl Fn(&mut u64, u64)) {
+        let (mut at, end) = (u64::from(begin), u64::from(begin) + u64::from(count));
+        while at < end {
+            let bit = at % 64;
+            let bits = (64 - bit).min(end - at);
+            let mask = (u64::MAX >> (64 - bits)) << bit;
+            change(&mut self.words[(at / 64) as usize], mask);
+            at += bits;
+        }
+    }
+
+    /// The places in a range whose bit is `wanted`, in order.
+    pub fn places(&self, begin: u32, count: u32, wanted: bool) -> impl Iterator<Item = u32> + '_ {
+        let (begin, end) = (u64::from(begin), u64::from(begin) + u64::from(count));
+        (begin / 64..end.div_ceil(64)).flat_map(move |index| {
+            let word = self.words[index as usize];
+            let low = begin.saturating_sub(index * 64).min(64);
+            let high = (end - index * 64).min(64);
+            let inside = if high == low {
+                0
+            } else {
+                (u64::MAX >> (64 - (high - low))) << low
+            };
+            let mut bits = (if wanted { word } else { !word }) & inside;
+            std::iter::from_fn(move || {
+                (bits != 0).then(|| {
+                    let bit = bits.trailing_zeros();
+                    bits &= bits - 1;
+                    (index * 64) as u32 + bit
+                })
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Valid;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn ranges_equal_single_bits(ranges in prop::collection::vec((0u32..300, 0u32..200, any::<bool>()), 1..20), begin in 0u32..300, count in 0u32..200) {
+            let (mut valid, mut naive) = (Valid::new(500), vec![false; 500]);
+            for (begin, count, set) in ranges {
+                if set { valid.set_range(begin, count) } else { valid.clear_range(begin, count) }
+                naive[begin as usize..(begin + count) as usize].fill(set);
+            }
+            for wanted in [false, true] {
+                let expected: Vec<u32> = (begin..begin + count).filter(|&at| naive[at as usize] == wanted).collect();
+                prop_assert_eq!(valid.places(begin, count, wanted).collect::<Vec<_>>(), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! How evenly blocks are erased.
+
+/// Statistics of erase counts by block.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wear {
+    /// Blocks counted.
+    pub blocks: u32,
+    /// Fewest erases of a block.
+    pub min_erases: u32,
+    /// Most erases of a block.
+    pub max_erases: u32,
+    /// The first block with the most erases.
+    pub worst_block: u32,
+    /// Mean erases of a block.
+    pub mean_erases: f64,
+    /// Population variance of the erases of a block.
+    pub variance: f64,
+}
+
+impl Wear {
+    /// Statistics of `erases`, one count for each block. All zero where there is none.
+    #[must_use]
+    pub fn of(erases: &[u32]) -> Wear {
+        let blocks = erases.len();
+        let mean = erases.iter().map(|&count| f64::from(count)).sum::<f64>() / blocks.max(1) as f64;
+        let squares = erases
+            .iter()
+            .map(|&count| (f64::from(count) - mean).powi(2))
+            .sum::<f64>();
+        let max_erases = erases.iter().copied().max().unwrap_or(0);
+        Wear {
+            blocks: blocks as u32,
+            min_erases: erases.iter().copied().min().unwrap_or(0),
+            max_erases,
+            worst_block: erases
+                .iter()
+                .position(|&count| count == max_erases)
+                .unwrap_or(0) as u32,
+            mean_erases: mean,
+            variance: squares / blocks.max(1) as f64,
+        }
+    }
+
+    /// Wear-levelling factor: most erases ÷ mean erases (JESD218); 1 where nothing was erased.
+    #[must_use]
+    pub fn levelling_factor(&self) -> f64 {
+        if self.mean_erases > 0.0 {
+            f64::from(self.max_erases) / self.mean_erases
+        } else {
+            1.0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Wear;
+
+    #[test]
+    fn statistics_are_those_of_the_counts() {
+        let wear = Wear::of(&[1, 3, 3, 1]);
+        assert_eq!(
+            (wear.min_erases, wear.max_erases, wear.worst_block),
+            (1, 3, 1)
+        );
+        assert_eq!(
+            (wear.mean_erases, wear.variance, wear.levelling_factor()),
+            (2.0, 1.0, 1.5)
+        );
+        assert_eq!(Wear::of(&[]).levelling_factor(), 1.0);
+    }
+}

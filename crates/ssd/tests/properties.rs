@@ -1,0 +1,296 @@
+//! What must hold for any stream, with a naive model of the map beside the real ones.
+#![allow(missing_docs, clippy::unwrap_used, clippy::float_cmp)]
+
+use fscost_ssd::{
+    Association, Charge, Charges, ChargesByTag, Collection, Counters, Device, Geometry, LogBlocks,
+    Mapping, NoCharges, PageMap, PageMapOptions, Separation, Translation, UNATTRIBUTED, Wear,
+    Write,
+};
+use proptest::prelude::*;
+use std::collections::HashSet;
+
+const UNITS: u32 = 300;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write(u32, u32, u16, u8),
+    Trim(u32, u32, u16),
+    Flush(u16),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let range = (0..UNITS, 1..40u32).prop_map(|(first, count)| (first, count.min(UNITS - first)));
+    let step = prop_oneof![
+        6 => (range.clone(), 0..5u16, 0..3u8).prop_map(|((first, count), tag, stream)| Step::Write(first, count, tag, stream)),
+        1 => (range, 0..5u16).prop_map(|((first, count), tag)| Step::Trim(first, count, tag)),
+        1 => (0..5u16).prop_map(Step::Flush),
+    ];
+    prop::collection::vec(step, 1..400)
+}
+
+fn collections() -> impl Strategy<Value = Collection> {
+    prop_oneof![
+        Just(Collection::Greedy),
+        Just(Collection::Fifo),
+        Just(Collection::Random),
+        (1..5u32).prop_map(Collection::Choices),
+    ]
+}
+
+fn page_options() -> impl Strategy<Value = PageMapOptions> {
+    (
+        collections(),
+        any::<bool>(),
+        1..4u8,
+        1..3u32,
+        prop::option::of(1..6u32),
+        any::<u64>(),
+    )
+        .prop_map(
+            |(collection, split, streams, reserved_blocks, levelling_gap, seed)| PageMapOptions {
+                collection,
+                separation: if split {
+                    Separation::Collected
+                } else {
+                    Separation::Mixed
+                },
+                streams,
+                reserved_blocks,
+                levelling_gap,
+                seed,
+            },
+        )
+}
+
+fn mappings() -> impl Strategy<Value = Mapping> {
+    prop_oneof![
+        page_options().prop_map(Mapping::Page),
+        (0..4u32).prop_map(|open_blocks| Mapping::Block { open_blocks }),
+        (any::<bool>(), 1..6u32).prop_map(|(full, log_blocks)| Mapping::Log(LogBlocks {
+            association: if full {
+                Association::Full
+            } else {
+                Association::Block
+            },
+            log_blocks,
+        })),
+    ]
+}
+
+fn geometry(units_per_page: u32) -> Geometry {
+    Geometry {
+        unit_bytes: 4096,
+        units_per_page,
+        units_per_block: 16,
+        blocks: 34,
+        logical_units: UNITS,
+    }
+}
+
+/// Checks that no unit is programmed twice without an erase, and that a copy comes from a place that was programmed.
+#[derive(Debug, Clone, Default)]
+struct Nand {
+    programmed: HashSet<u32>,
+}
+
+impl Nand {
+    fn program(&mut self, from: u32, units: u32) {
+        for place in from..from + units {
+            assert!(
+                self.programmed.insert(place),
+                "{place} programmed twice without an erase"
+            );
+        }
+    }
+}
+
+impl Charge for Nand {
+    fn written(&mut self, physical: u32, units: u32, _: u16) {
+        self.program(physical, units);
+    }
+    fn padded(&mut self, physical: u32, units: u32, _: u16) {
+        self.program(physical, units);
+    }
+    fn invalidated(&mut self, physical: u32, units: u32, _: u16) {
+        assert!((physical..physical + units).all(|place| self.programmed.contains(&place)));
+    }
+    fn moved(&mut self, from: u32, to: u32) {
+        assert!(self.programmed.contains(&from));
+        self.program(to, 1);
+    }
+    fn caused(&mut self, _: u32, _: impl Iterator<Item = u32>) {}
+    fn erased(&mut self, physical: u32, units: u32) {
+        for place in physical..physical + units {
+            self.programmed.remove(&place);
+        }
+    }
+    fn touch(&self, _: u32) -> u64 {
+        0
+    }
+}
+
+fn run<C: Charge>(device: &mut Device<C>, steps: &[Step]) {
+    let bytes = |units: u32| u64::from(units) * 4096;
+    for step in steps {
+        match *step {
+            Step::Write(first, count, tag, stream) => device
+                .write(bytes(first), bytes(count), tag, stream)
+                .unwrap(),
+            Step::Trim(first, count, tag) => device.trim(bytes(first), bytes(count), tag).unwrap(),
+            Step::Flush(tag) => device.flush(tag),
+        }
+    }
+    device.flush(0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_is_programmed_twice_without_an_erase(mapping in mappings(), units_per_page in prop::sample::select(vec![1u32, 4]), buffer in 0..50u32, steps in steps()) {
+        let mut device = Device::new(geometry(units_per_page), mapping, buffer, Nand::default()).unwrap();
+        run(&mut device, &steps);
+    }
+
+    #[test]
+    fn charges_add_up_to_the_counters(mapping in mappings(), units_per_page in prop::sample::select(vec![1u32, 4]), buffer in 0..50u32, steps in steps()) {
+        let geometry = geometry(units_per_page);
+        let mut device = Device::new(geometry, mapping, buffer, ChargesByTag::new(geometry.physical_units())).unwrap();
+        run(&mut device, &steps);
+        let counters = device.counters();
+        let sum = |field: fn(&Charges) -> u64| device.charges().all().map(|(_, charges)| field(&charges)).sum::<u64>();
+        prop_assert_eq!(sum(|c| c.written_units), counters.written_units);
+        prop_assert_eq!(sum(|c| c.padded_units), counters.padded_units);
+        prop_assert_eq!(sum(|c| c.moved_units), counters.copied_units);
+        prop_assert_eq!(sum(|c| c.caused_units), counters.copied_units);
+        prop_assert_eq!(device.charges().of(UNATTRIBUTED).caused_units >= counters.levelled_units, true);
+        prop_assert_eq!(counters.host_units, counters.written_units + counters.absorbed_units);
+    }
+
+    #[test]
+    fn charges_change_nothing(mapping in mappings(), buffer in 0..50u32, steps in steps()) {
+        let geometry = geometry(1);
+        let mut plain = Device::new(geometry, mapping, buffer, NoCharges).unwrap();
+        let mut charged = Device::new(geometry, mapping, buffer, ChargesByTag::new(geometry.physical_units())).unwrap();
+        run(&mut plain, &steps);
+        run(&mut charged, &steps);
+        prop_assert_eq!(plain.counters(), charged.counters());
+        prop_assert_eq!(plain.erases(), charged.erases());
+    }
+
+    /// The map equals a naive one, and no two logical units share a place.
+    #[test]
+    fn no_valid_unit_is_lost(options in page_options(), units_per_page in prop::sample::select(vec![1u32, 4]), steps in steps()) {
+        let mut device = PageMap::new(geometry(units_per_page), options, NoCharges).unwrap();
+        let mut mapped = [false; UNITS as usize];
+        for step in &steps {
+            match *step {
+                Step::Write(first, count, tag, stream) => {
+                    device.write_all(&[Write { first, count, tag, stream }]);
+                    mapped[first as usize..(first + count) as usize].fill(true);
+                }
+                Step::Trim(first, count, tag) => {
+                    device.trim(first, count, tag);
+                    mapped[first as usize..(first + count) as usize].fill(false);
+                }
+                Step::Flush(tag) => device.flush(tag),
+            }
+            let places: Vec<u32> = (0..UNITS).filter_map(|unit| device.physical(unit)).collect();
+            prop_assert_eq!((0..UNITS).map(|unit| device.physical(unit).is_some()).collect::<Vec<_>>(), mapped);
+            prop_assert_eq!(places.iter().collect::<HashSet<_>>().len(), places.len());
+            prop_assert_eq!(device.valid_units().sum::<u32>() as usize, places.len());
+        }
+        let counters: Counters = device.counters();
+        prop_assert_eq!(counters.erases, device.erases().iter().map(|&count| u64::from(count)).sum::<u64>());
+    }
+}
+
+#[test]
+fn static_levelling_wears_blocks_that_hold_cold_data() {
+    let wear = |levelling_gap| {
+        let options = PageMapOptions {
+            levelling_gap,
+            ..PageMapOptions::default()
+        };
+        let geometry = Geometry {
+            unit_bytes: 4096,
+            units_per_page: 1,
+            units_per_block: 64,
+            blocks: 128,
+            logical_units: 6000,
+        };
+        let mut device = PageMap::new(geometry, options, NoCharges).unwrap();
+        device.write_all(&[Write {
+            first: 0,
+            count: 6000,
+            tag: 0,
+            stream: 0,
+        }]);
+        for round in 0..300_000u32 {
+            device.write_all(&[Write {
+                first: round.wrapping_mul(2_654_435_761) % 600,
+                count: 1,
+                tag: 0,
+                stream: 0,
+            }]);
+        }
+        Wear::of(device.erases())
+    };
+    let (without, with) = (wear(None), wear(Some(10)));
+    assert_eq!(
+        without.min_erases, 0,
+        "cold blocks stay where they are: {without:?}"
+    );
+    assert!(without.levelling_factor() > 2.5, "{without:?}");
+    assert!(
+        with.min_erases > 0 && with.levelling_factor() < 1.6,
+        "{with:?}"
+    );
+}
+
+#[test]
+fn a_flush_pads_the_open_page_and_a_buffer_absorbs_rewrites() {
+    let options = Mapping::Page(PageMapOptions::default());
+    let mut device = Device::new(geometry(4), options, 0, NoCharges).unwrap();
+    for _ in 0..10 {
+        device.write(0, 512, 1, 0).unwrap();
+        device.flush(1);
+    }
+    assert_eq!(
+        (
+            device.counters().written_units,
+            device.counters().padded_units
+        ),
+        (10, 30),
+        "512 bytes cost a page each"
+    );
+
+    let mut device = Device::new(geometry(4), options, 16, NoCharges).unwrap();
+    for _ in 0..10 {
+        device.write(0, 512, 1, 0).unwrap();
+    }
+    device.flush(1);
+    let counters = device.counters();
+    assert_eq!(
+        (
+            counters.absorbed_units,
+            counters.written_units,
+            counters.padded_units
+        ),
+        (9, 1, 3)
+    );
+}
+
+#[test]
+fn a_request_beyond_the_end_is_an_error() {
+    let mut device =
+        Device::new(geometry(1), Mapping::Block { open_blocks: 1 }, 0, NoCharges).unwrap();
+    let error = device
+        .write(u64::from(UNITS) * 4096 - 1, 2, 0, 0)
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a request ends at unit 301, and the device has 300"
+    );
+    assert!(device.trim(u64::MAX - 100_000, 90_000, 0).is_err());
+}
