@@ -87,7 +87,7 @@ def test_a_wrong_study_names_its_file_and_what_is_wrong(old: str, new: str, mess
         ("profile,phase", "profil,phase", "columns"),
         ("strict,clone", "nobody,clone", "nobody"),
         ("strict_nj,clone", "strict,clone", "comes twice"),
-        ("367.7,MiB", "367.7,MB", "unit"),
+        ("367.7,MB", "367.7,parsec", "unit"),
     ],
 )
 def test_a_wrong_table_of_published_figures_is_refused(old: str, new: str, message: str) -> None:

@@ -18,6 +18,15 @@ def test_it_is_the_profile_of_the_column() -> None:
     assert Formula.parse("it.make / strict.make", "m", "plain").references == {Reference("plain", "make", "m"), Reference("strict", "make", "m")}
 
 
+def test_a_disk_is_named_behind_its_phase_and_without_a_phase_it_is_the_total() -> None:
+    formula = Formula.parse("it.run@journal.device_flushes / it.run@m0 + it@journal.device_write_bytes", "m", "ext4")
+    assert formula.references == {
+        Reference("ext4", "run", "device_flushes", "journal"),
+        Reference("ext4", "run", "m", "m0"),
+        Reference("ext4", "total", "device_write_bytes", "journal"),
+    }
+
+
 def test_the_most_and_the_least() -> None:
     a, b = Reference("a", "x", "m"), Reference("b", "x", "m")
     formula = Formula.parse("max(a.x, b.x) / min(a.x, b.x)", "m")
@@ -49,6 +58,11 @@ def test_a_zero_divisor_is_said_not_hidden() -> None:
         "-a.b",
         "a.b // 2",
         "a.b; a.c",
+        "a.b@",
+        "@m0",
+        "a.b@m0@m1",
+        "a.b@m0.x.y",
+        "2@m0",
     ],
 )
 def test_anything_else_is_refused(text: str) -> None:

@@ -48,7 +48,7 @@ impl Recording {
                 }
                 count += 1;
                 if event.disk == disk {
-                    apply(&mut map, index as u32, event);
+                    map.apply(index as u32, event);
                 }
             }
             Ok(true)
@@ -58,14 +58,20 @@ impl Recording {
                 ErrorKind::Invalid,
                 format!("{}: there is no mark {name:?}", self.path().display()),
             )),
-            _ => Ok(Image {
-                recording: self,
-                disk,
-                size_bytes: info.size_bytes,
-                map,
-                cache: self.piece_cache()?,
-            }),
+            _ => self.assembled(disk, info.size_bytes, map),
         }
+    }
+
+    /// A disk whose content is where `map` says. One that is put together from recorded disks has a number behind theirs: it can be read,
+    /// not exported.
+    pub fn assembled(&self, disk: u16, size_bytes: u64, map: ExtentMap) -> Result<Image<'_>> {
+        Ok(Image {
+            recording: self,
+            disk,
+            size_bytes,
+            map,
+            cache: self.piece_cache()?,
+        })
     }
 }
 
@@ -78,18 +84,21 @@ fn is_past(instant: &Instant, events_before: u64, frame: &Frame, event: &Event) 
     })
 }
 
-fn apply(map: &mut ExtentMap, frame: u32, event: &Event) {
-    if event.op == Op::Write {
-        map.write(
-            event.offset,
-            event.length,
-            Location {
-                frame,
-                content_offset: event.content_offset,
-            },
-        );
-    } else if event.op.clears() {
-        map.clear(event.offset, event.length);
+impl ExtentMap {
+    /// Take one more event of this disk into the map; `frame` is the one that holds it.
+    pub fn apply(&mut self, frame: u32, event: &Event) {
+        if event.op == Op::Write {
+            self.write(
+                event.offset,
+                event.length,
+                Location {
+                    frame,
+                    content_offset: event.content_offset,
+                },
+            );
+        } else if event.op.clears() {
+            self.clear(event.offset, event.length);
+        }
     }
 }
 
@@ -107,7 +116,7 @@ impl Image<'_> {
     /// Take one more event of this disk into the view; `frame` is the one that holds it. Whoever walks the events himself moves the
     /// image along with them.
     pub fn apply(&mut self, frame: u32, event: &Event) {
-        apply(&mut self.map, frame, event);
+        self.map.apply(frame, event);
     }
 
     /// Read any bytes of the disk.

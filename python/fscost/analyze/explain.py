@@ -74,13 +74,20 @@ class Explanation:
         if unknown := [name for name in phases if name not in self.phases]:
             raise InputError(f"there is no phase {unknown[0]!r} in this recording", f"its phases are {', '.join(self.phases)}")
 
+        return replace(self, batches=self._only("phase", phases), _sums={})
+
+    def on_disk(self, disk: str) -> "Explanation":
+        """Only what was written to this disk."""
+        return replace(self, batches=self._only("disk", [disk]), families={disk: self.families[disk]}, _sums={})
+
+    def _only(self, column: str, names: Sequence[str]) -> Batches:
         def kept() -> Iterator[pa.RecordBatch]:
             for batch in self.batches():
-                part = batch.filter(chosen(batch, "phase", phases))
+                part = batch.filter(chosen(batch, column, names))
                 if part.num_rows:
                     yield part
 
-        return replace(self, batches=kept, _sums={})
+        return kept
 
     def sums(self, *keys: str) -> pa.Table:
         """Bytes of each combination of these columns' values: the keys, and `length_sum`. Taken from a finer sum, where there is one."""

@@ -139,6 +139,9 @@ def compare(
     markdown: Annotated[
         str | None, typer.Option(metavar="FILE", help="The tables as Markdown; - for standard output.", rich_help_panel=_WHERE)
     ] = None,
+    by_disk: Annotated[
+        bool, typer.Option("--by-disk", help="Add a row for each disk to every table and export.", rich_help_panel=_WHERE)
+    ] = False,
 ) -> None:
     """Measure what file systems cost for a workload, and compare them.
 
@@ -146,7 +149,7 @@ def compare(
 
     fscost compare --on ext4 --on 'ext4 -o noatime' --on btrfs -- make -j2
     """
-    outputs = Outputs(json, csv, markdown)
+    outputs = Outputs(json, csv, markdown, by_disk)
     outputs.check()
     asked = Request(
         on=tuple(on or ()),

@@ -47,6 +47,7 @@ def explain(
     around: Annotated[int, typer.Option(metavar="N", min=0, max=1000, help="With --at: so many requests before it, and after it.")] = 6,
     parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table, a row for each written extent; must not exist.")] = None,
     trust: Annotated[bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")] = False,
+    by_disk: Annotated[bool, typer.Option("--by-disk", help="Add the table of each disk alone.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Say what each written byte was: structure, cause, file."""
@@ -56,8 +57,8 @@ def explain(
         raise InputError(f"{parquet} exists", "name a file that does not")
     kept = _kept(source, profile or [], trust=trust)
     if at is not None:
-        if phase or all_ or parquet is not None:
-            raise InputError("--at tells of one instant; --phase, --all and --parquet of all", "leave one out")
+        if phase or all_ or by_disk or parquet is not None:
+            raise InputError("--at tells of one instant; --phase, --all, --by-disk and --parquet of all", "leave one out")
         _tell_instant(source, kept, at, around, json_)
         return
     if parquet is not None:
@@ -75,14 +76,21 @@ def explain(
         from fscost.cli.output.terminal import given_columns
 
         whole = analyze.explain(each.recording, begun)
-        phases = list(phase or (whole.phases if all_ else whole.measured))
-        report = analyze.report(whole, phases, analyze.By(by), top or (JSON_GROUPS if json_ else LINES))
+        phases, limit = list(phase or (whole.phases if all_ else whole.measured)), top or (JSON_GROUPS if json_ else LINES)
+        report = analyze.report(whole, phases, analyze.By(by), limit)
+        disks = whole.families if by_disk else {}
+        of_disks = {disk: analyze.report(whole.on_disk(disk), phases, analyze.By(by), limit) for disk in disks}
         rows = None if parquet is None else whole.write_parquet(parquet)
         if json_:
-            objects.append({**each.json(), **report.json()})
+            more = {"disks": {disk: found.json() for disk, found in of_disks.items()}} if by_disk else {}
+            objects.append({**each.json(), **report.json(), **more})
             continue
         for line in explained.lines(report, given_columns(sys.stdout)):
             print(line)
+        for disk, found in of_disks.items():
+            print()
+            for line in explained.disk_lines(found, disk, given_columns(sys.stdout)):
+                print(line)
         if rows is not None:
             print(plain(f"\n{parquet}: {rows:,} rows, of all phases"))
     if json_:

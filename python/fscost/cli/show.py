@@ -16,8 +16,9 @@ def show(
     csv: Annotated[str | None, typer.Option(metavar="FILE", help="The rows as CSV; - for standard output.")] = None,
     markdown: Annotated[str | None, typer.Option(metavar="FILE", help="The tables as Markdown; - for standard output.")] = None,
     trust: Annotated[bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")] = False,
+    by_disk: Annotated[bool, typer.Option("--by-disk", help="Add a row for each disk to every table and export.")] = False,
 ) -> None:
     """Print the tables of a finished run again, in any form."""
-    outputs = Outputs(json, csv, markdown)
+    outputs = Outputs(json, csv, markdown, by_disk)
     outputs.check()
     outputs.emit(load(run, trust=trust))

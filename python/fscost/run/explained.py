@@ -19,6 +19,8 @@ def add_to(result: CellResult, recording: Path) -> None:
     """Explain a finished cell's recording; a cell whose bytes are not all accounted for fails, one that cannot be explained says so."""
     try:
         explanation = analyze.explain(recording)
+        # The finer sums first: the others are taken from them, in one pass over the rows.
+        of_disks = sums_of_disks(explanation) if len(explanation.families) > 1 else {}
         found = sums(explanation)
     except DefectError as error:
         result.keep_recording = True
@@ -32,9 +34,13 @@ def add_to(result: CellResult, recording: Path) -> None:
         return
     phases = {sample.phase: sample.measured for sample in result.samples if sample.metric == WHOLE and not sample.disk}
     # What comes before the first mark is counted into the first interval, as the agent does.
-    found.setdefault(next(iter(phases)), Counter()).update(found.pop(_BEFORE, Counter()))
+    for each in (found, *of_disks.values()):
+        each.setdefault(next(iter(phases)), Counter()).update(each.pop(_BEFORE, Counter()))
     _add_zeroes(found, explanation.punched_bytes, result, recording)
     result.samples += _samples(found, phases)
+    for disk, each in of_disks.items():
+        _add_zeroes_of_disk(each, found, result.samples, disk)
+        result.samples += _samples(each, phases, disk)
     different = differences(result.samples)
     different += [
         f"{phase}: {_explained(found, phase)} bytes explained, of a phase that was not counted" for phase in found.keys() - phases.keys()
@@ -45,12 +51,14 @@ def add_to(result: CellResult, recording: Path) -> None:
 
 def differences(samples: Sequence[Sample]) -> list[str]:
     """Where the kinds do not add up to what the kernel counted, one sentence each with both numbers; nothing of phases that are not explained."""
-    values = {(sample.phase, sample.metric): sample.value for sample in samples if not sample.disk}
+    values = {(sample.phase, sample.disk, sample.metric): sample.value for sample in samples}
     found = []
-    for phase in dict.fromkeys(sample.phase for sample in samples):
-        kinds = [values[phase, kind] for kind in written.KINDS if (phase, kind) in values]
-        if kinds and sum(kinds) != values.get((phase, WHOLE)):
-            found.append(f"{phase}: {sum(kinds):.0f} bytes explained, {values.get((phase, WHOLE), 0):.0f} written by the kernel's counter")
+    for phase, disk in dict.fromkeys((sample.phase, sample.disk) for sample in samples):
+        kinds = [values[phase, disk, kind] for kind in written.KINDS if (phase, disk, kind) in values]
+        counted = values.get((phase, disk, WHOLE), 0)
+        if kinds and sum(kinds) != counted:
+            where = f"{phase}, disk {disk}" if disk else phase
+            found.append(f"{where}: {sum(kinds):.0f} bytes explained, {counted:.0f} written by the kernel's counter")
     return found
 
 
@@ -71,6 +79,16 @@ def sums(explanation: analyze.Explanation) -> dict[str, Counter[str]] | None:
             counted[metric] += row["length_sum"]
         if row["doubtful"]:
             counted[written.DOUBTFUL] += row["length_sum"]
+    return found
+
+
+def sums_of_disks(explanation: analyze.Explanation) -> dict[str, dict[str, Counter[str]]]:
+    """The same for each disk."""
+    found: dict[str, dict[str, Counter[str]]] = {disk: {} for disk in explanation.families}
+    for row in explanation.sums("phase", "disk", "structure", "cause", "atime_alone").to_pylist():
+        counted = found[row["disk"]].setdefault(row["phase"], Counter())
+        for metric in _metrics(row["structure"], row["cause"], row["atime_alone"]):
+            counted[metric] += row["length_sum"]
     return found
 
 
@@ -108,12 +126,23 @@ def _add_zeroes(found: dict[str, Counter[str]], punched_bytes: Mapping[str, int]
                 found.setdefault(phase, Counter())[metric] += counted[phase] - recorded[phase]
 
 
+def _add_zeroes_of_disk(found: dict[str, Counter[str]], whole: Mapping[str, Counter[str]], samples: Sequence[Sample], disk: str) -> None:
+    """What `_add_zeroes` found unknown, where it is: the disk whose rows fall short of the kernel's count."""
+    for sample in samples:
+        if sample.metric != WHOLE or sample.disk != disk:
+            continue
+        short = int(sample.value) - _explained(found, sample.phase)
+        if 0 < short <= whole.get(sample.phase, Counter())[written.UNKNOWN]:
+            for metric in _metrics("unknown", "unknown", atime_alone=False):
+                found.setdefault(sample.phase, Counter())[metric] += short
+
+
 def _explained(found: dict[str, Counter[str]], phase: str) -> int:
     return sum(found.get(phase, Counter())[kind] for kind in written.KINDS)
 
 
-def _samples(found: dict[str, Counter[str]], phases: dict[str, bool]) -> Iterator[Sample]:
+def _samples(found: dict[str, Counter[str]], phases: dict[str, bool], disk: str = "") -> Iterator[Sample]:
     for phase, measured in phases.items():
         counted = found.get(phase, Counter())
         for metric in written.MEANINGS:
-            yield Sample(phase, measured, "", metric, "bytes", float(counted[metric]))
+            yield Sample(phase, measured, disk, metric, "bytes", float(counted[metric]))

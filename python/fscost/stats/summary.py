@@ -10,10 +10,14 @@ import pyarrow.compute as pc
 from fscost.stats.interval import Interval, interval, spread
 from fscost.stats.ratio import MINIMUM_SIZE, Ratio, Verdict, ratio
 
+Key = tuple[str, str, str, str]
+"""Profile, phase, disk, metric."""
+
 
 @dataclass(frozen=True)
 class Row:
     """What the repetitions of one profile say about one metric of one phase. `low`, `high`: 95 % interval; None where there is none.
+    `disk` is empty for the sum over the disks and for what has no disk.
 
     `ratio_…` compare with the baseline's same phase, paired by repetition; None for the baseline itself, or when there is no baseline.
     """
@@ -21,6 +25,7 @@ class Row:
     profile: str
     phase: str
     measured: bool
+    disk: str
     metric: str
     unit: str
     n: int
@@ -36,14 +41,12 @@ class Row:
     because: str = ""
 
 
-def summarise(samples: pa.Table, baseline: str | None = None, minimum_size: float = MINIMUM_SIZE) -> list[Row]:
-    """One row for each profile × phase × metric, in the order in which they first appear; samples of single disks (`disk` not empty) are left out."""
-    groups: dict[tuple[str, str, str], dict[int, float]] = {}
-    about: dict[tuple[str, str, str], tuple[bool, str]] = {}
-    for row in samples.to_pylist():
-        if row["disk"]:
-            continue
-        key = (row["profile"], row["phase"], row["metric"])
+def summarise(samples: pa.Table, baseline: str | None = None, minimum_size: float = MINIMUM_SIZE, *, by_disk: bool = False) -> list[Row]:
+    """One row for each profile × phase × disk × metric, in the order in which they first appear. Without `by_disk`, single disks are left out."""
+    groups: dict[Key, dict[int, float]] = {}
+    about: dict[Key, tuple[bool, str]] = {}
+    for row in (samples if by_disk else samples.filter(pc.field("disk") == "")).to_pylist():
+        key = (row["profile"], row["phase"], row["disk"], row["metric"])
         groups.setdefault(key, {})[row["repetition"]] = row["value"]
         about.setdefault(key, (row["measured"], row["unit"]))
     return [_row(key, *about[key], groups, baseline, minimum_size) for key in groups]
@@ -68,20 +71,20 @@ def half_widths(samples: pa.Table, metric: str, phase: str = "total") -> dict[st
 
 
 def _row(
-    key: tuple[str, str, str],
+    key: Key,
     measured: bool,
     unit: str,
-    groups: Mapping[tuple[str, str, str], Mapping[int, float]],
+    groups: Mapping[Key, Mapping[int, float]],
     baseline: str | None,
     minimum_size: float,
 ) -> Row:
-    profile, phase, metric = key
+    profile, phase, disk, metric = key
     values = list(groups[key].values())
     found = interval(values)
     against: dict[str, Any] = {}
     if baseline is not None and profile != baseline:
-        against = _against(ratio(groups[key], groups.get((baseline, phase, metric), {}), minimum_size))
-    return Row(profile, phase, measured, metric, unit, found.n, found.median, found.low, found.high, spread(values), **against)
+        against = _against(ratio(groups[key], groups.get((baseline, phase, disk, metric), {}), minimum_size))
+    return Row(profile, phase, measured, disk, metric, unit, found.n, found.median, found.low, found.high, spread(values), **against)
 
 
 def _against(found: Ratio) -> dict[str, Any]:
@@ -100,6 +103,7 @@ _SCHEMA = pa.schema(
         ("profile", pa.string()),
         ("phase", pa.string()),
         ("measured", pa.bool_()),
+        ("disk", pa.string()),
         ("metric", pa.string()),
         ("unit", pa.string()),
         ("n", pa.int64()),

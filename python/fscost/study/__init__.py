@@ -3,7 +3,7 @@
 from fscost.study.judge import RULES, JudgedClaim, JudgedCriterion, Outcome, Verdict
 from fscost.study.load import catalogue, load
 from fscost.study.measure import Measured
-from fscost.study.model import Study, Table
+from fscost.study.model import Published, Study, Table
 from fscost.study.report import Change, Findings, Report, ReportedLine, report
 from fscost.study.spec import plan, scale_of
 
@@ -15,6 +15,7 @@ __all__ = [
     "JudgedCriterion",
     "Measured",
     "Outcome",
+    "Published",
     "Report",
     "ReportedLine",
     "Study",

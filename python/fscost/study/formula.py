@@ -1,7 +1,7 @@
 """Formulas over measured numbers, as a study's data file writes them: `(strict.make - plain.make) / strict.make`.
 
-`PROFILE.PHASE` is the study's own metric of that phase, `PROFILE.PHASE.METRIC` another; a phase's hyphens are written as underscores; a bare name is a constant
-(an option of the workload). In a table, `it` stands for the profile of the column.
+`PROFILE.PHASE` is the study's own metric of that phase, `PROFILE.PHASE.METRIC` another; a phase's hyphens are written as underscores. `PROFILE.PHASE@DISK` and
+`PROFILE.PHASE@DISK.METRIC` are those of one disk, `PROFILE@DISK.METRIC` its total. A bare name is a constant (an option of the workload). In a table, `it` stands for the profile of the column.
 """
 
 import ast
@@ -18,16 +18,22 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Div: operator.truediv,
 }
 _FUNCTIONS: Mapping[str, Callable[[list[float]], float]] = {"max": max, "min": min}
-_REMEDY = "a formula has numbers, + - * / ( ), max(…), min(…), names of constants, PROFILE.PHASE and PROFILE.PHASE.METRIC"
+_REMEDY = "a formula has numbers, + - * / ( ), max(…), min(…), names of constants, PROFILE.PHASE and PROFILE.PHASE.METRIC; of one disk, PROFILE.PHASE@DISK.METRIC"
+_AT = "_at_disk_"
+"""`@` for Python's parser, to which it is an operator like `*`."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """One measured number: `profile` is the study's short name of it."""
+    """One measured number: `profile` is the study's short name of it, `disk` is empty for the sum over the disks."""
 
     profile: str
     phase: str
     metric: str
+    disk: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.profile}.{self.phase}{'@' * bool(self.disk)}{self.disk}"
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class Formula:
     def parse(text: str, metric: str, it: str = "") -> "Formula":
         """`metric` is what PROFILE.PHASE means; InputError names what is no part of a formula."""
         try:
-            formula = Formula(text, ast.parse(text.strip(), mode="eval").body, metric, it)
+            formula = Formula(text, ast.parse(text.strip().replace("@", f".{_AT}."), mode="eval").body, metric, it)
         except SyntaxError as error:
             raise InputError(f"formula '{text}': {error.msg}", _REMEDY) from None
         formula._check(formula.tree)
@@ -53,6 +59,12 @@ class Formula:
     def references(self) -> frozenset[Reference]:
         """Every measured number it speaks of."""
         return frozenset(name for name in self._names(self.tree) if isinstance(name, Reference))
+
+    @property
+    def only(self) -> Reference | None:
+        """The measured number that it is, if it is nothing else."""
+        name = self._name(self.tree) if isinstance(self.tree, ast.Attribute) else None
+        return name if isinstance(name, Reference) else None
 
     @property
     def constants(self) -> frozenset[str]:
@@ -89,12 +101,18 @@ class Formula:
         while isinstance(node, ast.Attribute):
             parts.insert(0, node.attr)
             node = node.value
-        if not isinstance(node, ast.Name) or len(parts) > 2:
-            raise InputError(f"formula '{self.text}': '{ast.unparse(node)}' has no place in it", _REMEDY)
+        disk = ""
+        if parts[:1] == [_AT]:
+            parts.insert(0, "total")
+        if _AT in parts[1:2]:
+            disk = "".join(parts[2:3]) or _AT
+            del parts[1:3]
+        if not isinstance(node, ast.Name) or len(parts) > 2 or _AT in (*parts, disk):
+            raise InputError(f"formula '{self.text}': '{ast.unparse(node).replace(f'.{_AT}.', '@')}' has no place in it", _REMEDY)
         if not parts:
             return node.id
         profile = self.it if self.it and node.id == "it" else node.id
-        return Reference(profile, parts[0].replace("_", "-"), parts[1] if len(parts) == 2 else self.metric)
+        return Reference(profile, parts[0].replace("_", "-"), parts[1] if len(parts) == 2 else self.metric, disk)
 
     def _check(self, node: ast.expr) -> None:
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:

@@ -1,12 +1,15 @@
 """From samples to verdicts. Nothing here knows what was expected: bounds come from the study's data, values from the run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from fscost.stats import Interval
 from fscost.study.measure import Measured, Numbers, published_value
 from fscost.study.model import Claim, Criterion, Published
+
+_FEWEST = 2
+"""Repetitions that an interval takes."""
 
 
 class Outcome(StrEnum):
@@ -57,10 +60,32 @@ def judge(claim: Claim, numbers: Numbers, published: Published) -> JudgedClaim:
     judged = []
     for criterion in claim.criteria:
         formula = criterion.formula
-        measured = Measured(None, criterion.because) if formula is None else numbers.measured(formula)
+        measured = Measured(None, criterion.because) if formula is None else _with_precondition(criterion, numbers, numbers.measured(formula))
         found = Outcome.OPEN if measured.because else outcome(criterion, measured.interval)
+        measured = measured if measured.because or found is not Outcome.OPEN else replace(measured, because=_why_open(measured))
         judged.append(JudgedCriterion(criterion, published_value(formula, published), measured, found))
     return JudgedClaim(claim, verdict([entry.outcome for entry in judged]), tuple(judged))
+
+
+def _with_precondition(criterion: Criterion, numbers: Numbers, measured: Measured) -> Measured:
+    """What was measured, with the reason why it decides nothing where this run is too small to show the claim."""
+    needed = criterion.precondition
+    if needed is None or measured.because:
+        return measured
+    found = numbers.measured(needed.formula)
+    if found.because or found.interval is None:
+        return replace(measured, because=found.because)
+    if found.interval.median >= needed.at_least and (found.interval.low is None or found.interval.low >= needed.at_least):
+        return measured
+    because = f"{needed.because} ({found.interval.median:.3g} {needed.unit} here, {needed.at_least:.3g} {needed.unit} needed)"
+    return replace(measured, because=because)
+
+
+def _why_open(measured: Measured) -> str:
+    """Of a value that more repetitions may decide."""
+    if measured.interval is not None and measured.interval.n < _FEWEST:
+        return "one repetition has no interval"
+    return "its interval reaches over a bound; more repetitions may make it narrow enough"
 
 
 def outcome(criterion: Criterion, interval: Interval | None) -> Outcome:

@@ -11,11 +11,11 @@ from typing import Any
 from fscost import profile
 from fscost.errors import InputError, did_you_mean
 from fscost.study.formula import Formula, Reference
-from fscost.study.model import Claim, Comparison, Criterion, Line, Need, Published, Scale, Study, Table
+from fscost.study.model import Claim, Comparison, Criterion, Line, Need, Precondition, Published, Scale, Study, Table
 from fscost.workload.model import Step
 
-UNITS = {"B": 1.0, "MiB": float(1 << 20), "GiB": float(1 << 30), "s": 1.0}
-"""Of published values. MB of 2009's lifetime counter is 2^20 bytes (e2fsprogs, misc/dumpe2fs.c), and is written as MiB here."""
+UNITS = {"B": 1.0, "MB": float(1 << 20), "GB": float(1 << 30), "GiB": float(1 << 30), "s": 1.0}
+"""Of published values, as their sources call them. MB of 2009's lifetime counter is 2^20 bytes (e2fsprogs, misc/dumpe2fs.c), GB of `df -h` is 2^30."""
 _CSV_COLUMNS = ["profile", "phase", "metric", "value", "unit", "note"]
 
 
@@ -75,6 +75,7 @@ class _Reader:
             workload=workload["name"],
             steps=tuple(Step(**{**step, "shell": step["shell"].strip()}) for step in workload.get("steps", ())),
             probe_interval_ms=workload.get("probe_interval_ms"),
+            sums={name: tuple(parts) for name, parts in table.get("sums", {}).items()},
             definitions={name: Formula.parse(text, self._metric) for name, text in table.get("definitions", {}).items()},
             published=self._published(published),
             scales={name: self._scale(name, scale) for name, scale in table["scales"].items()},
@@ -92,15 +93,17 @@ class _Reader:
             raise InputError(f"published.csv: its columns are not {', '.join(_CSV_COLUMNS)}")
         values: dict[Reference, float] = {}
         notes: dict[Reference, str] = {}
+        texts: dict[Reference, str] = {}
         for row in reader:
             reference = Reference(row["profile"], row["phase"], row["metric"])
             self._check_profiles("published.csv", reference.profile)
             if reference in values or row["unit"] not in UNITS:
                 raise InputError(f"published.csv: {reference.profile}.{reference.phase} comes twice, or its unit is none of {', '.join(UNITS)}")
             values[reference] = float(row["value"]) * UNITS[row["unit"]]
+            texts[reference] = f"{row['value']} {row['unit']}"
             if row["note"]:
                 notes[reference] = row["note"]
-        return Published(values, {name: float(value) for name, value in self._table.get("published_constants", {}).items()}, notes)
+        return Published(values, {name: float(value) for name, value in self._table.get("published_constants", {}).items()}, notes, texts)
 
     def _scale(self, name: str, entry: Mapping[str, Any]) -> Scale:
         return Scale(**{"name": name, **entry, "needs": tuple(Need(**need) for need in entry.get("needs", ()))})
@@ -123,10 +126,16 @@ class _Reader:
 
     def _criterion(self, entry: Mapping[str, Any]) -> Criterion:
         formula = None if "because" in entry and "value" not in entry else Formula.parse(entry["value"], self._metric)
-        criterion = Criterion(**{key: value for key, value in entry.items() if key != "value"}, formula=formula)
+        precondition = self._precondition(entry["precondition"]) if "precondition" in entry else None
+        plain = {key: value for key, value in entry.items() if key not in ("value", "precondition")}
+        criterion = Criterion(**plain, formula=formula, precondition=precondition)
         if formula is not None and criterion.at_least is None and criterion.at_most is None:
             raise InputError(f"criterion '{criterion.label}' has no bound", "give at_least, at_most or both")
         return criterion
+
+    def _precondition(self, entry: Mapping[str, Any]) -> Precondition:
+        rest = {key: value for key, value in entry.items() if key != "value"}
+        return Precondition(Formula.parse(entry["value"], self._metric), **rest)
 
     def _check_profiles(self, where: str, *shorts: str) -> None:
         for short in shorts:
@@ -140,3 +149,4 @@ def _formulas(study: Study) -> Iterator[Formula]:
             yield from line.cells.values()
     for claim in study.claims:
         yield from (criterion.formula for criterion in claim.criteria if criterion.formula is not None)
+        yield from (criterion.precondition.formula for criterion in claim.criteria if criterion.precondition is not None)

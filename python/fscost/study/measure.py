@@ -1,7 +1,7 @@
 """What formulas come to: one value for each repetition that has all of it, so that with and without are paired."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 from fscost import stats
 from fscost.results import METRICS, RunResults
@@ -37,11 +37,13 @@ class Numbers:
         samples: dict[Reference, dict[int, float]] = {}
         virtual = set()
         for row in results.samples.to_pylist():
-            if not row["disk"] and row["profile"] in shorts:
-                reference = Reference(shorts[row["profile"]], row["phase"], row["metric"])
+            if row["profile"] in shorts:
+                reference = Reference(shorts[row["profile"]], row["phase"], row["metric"], row["disk"])
                 samples.setdefault(reference, {})[row["repetition"]] = row["value"]
                 if row["unit"] == _VIRTUAL:
                     virtual.add(reference)
+        for name, parts in study.sums.items():
+            virtual |= _add_sum(samples, virtual, name, parts)
         options = results.manifest.workload.get("options", [])
         constants = {name: float(value) for name, value in options if isinstance(value, (int, float))}
         constants |= {name: formula.value({}, constants) for name, formula in study.definitions.items()}
@@ -49,7 +51,7 @@ class Numbers:
 
     def measured(self, formula: Formula) -> Measured:
         """The formula's value in each repetition, and their interval."""
-        missing = sorted(f"{ref.profile}.{ref.phase}" for ref in formula.references if ref not in self.samples)
+        missing = sorted(str(ref) for ref in formula.references if ref not in self.samples)
         missing += sorted(name for name in formula.constants if name not in self.constants)
         if missing:
             return Measured(None, f"there is no measurement of {', '.join(dict.fromkeys(missing))}")
@@ -65,6 +67,20 @@ class Numbers:
                 return Measured(None, f"a divisor is zero in repetition {repetition}")
         virtual = formula.references & self.virtual
         return Measured(stats.interval(values), _OF_NO_DEVICE if any(_waits(ref) for ref in virtual) else "", bool(virtual))
+
+
+def _add_sum(samples: dict[Reference, dict[int, float]], virtual: Set[Reference], name: str, parts: Sequence[str]) -> set[Reference]:
+    """The sum of these metrics wherever all of them were measured; returns the sums that are virtual."""
+    found = set()
+    for first in [reference for reference in samples if reference.metric == parts[0]]:
+        of_parts = [replace(first, metric=part) for part in parts]
+        if not all(part in samples for part in of_parts):
+            continue
+        whole = replace(first, metric=name)
+        repetitions = set.intersection(*(set(samples[part]) for part in of_parts))
+        samples[whole] = {repetition: sum(samples[part][repetition] for part in of_parts) for repetition in sorted(repetitions)}
+        found |= {whole} if virtual & set(of_parts) else set()
+    return found
 
 
 def _waits(reference: Reference) -> bool:

@@ -66,9 +66,19 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Precondition:
+    """What must be at least so large for a criterion to be judged at all; `because` says what the run is too small or too short for."""
+
+    formula: Formula
+    at_least: float
+    because: str
+    unit: str = "s"
+
+
+@dataclass(frozen=True)
 class Criterion:
     """It holds when the formula's value lies within the bounds, the ends included; None is no bound. One that nothing here could measure has no formula,
-    and says why: it stays open."""
+    and says why: it stays open. So does one whose precondition is not met."""
 
     label: str
     formula: Formula | None
@@ -76,6 +86,7 @@ class Criterion:
     at_least: float | None = None
     at_most: float | None = None
     because: str = ""
+    precondition: Precondition | None = None
 
 
 @dataclass(frozen=True)
@@ -90,11 +101,16 @@ class Claim:
 
 @dataclass(frozen=True)
 class Published:
-    """The source's own figures. `notes`: what is derived, and from what."""
+    """The source's own figures; `texts`: as they are printed there, with their unit. `notes`: what is derived, and from what."""
 
     values: Mapping[Reference, float]
     constants: Mapping[str, float]
     notes: Mapping[Reference, str]
+    texts: Mapping[Reference, str] = field(default_factory=dict)
+
+    def text(self, formula: Formula) -> str:
+        """What the source prints for this formula; empty where it prints nothing, or the formula is computed from several figures."""
+        return "" if formula.only is None else self.texts.get(formula.only, "")
 
 
 @dataclass(frozen=True)
@@ -114,8 +130,14 @@ class Study:
     probe_interval_ms: int | None
     definitions: Mapping[str, Formula]
     """Constants made of the workload's options."""
+    sums: Mapping[str, tuple[str, ...]]
+    """Metrics of the study's own: sums of others."""
     published: Published
     scales: Mapping[str, Scale]
     comparisons: tuple[Comparison, ...]
     tables: tuple[Table, ...]
     claims: tuple[Claim, ...]
+
+    def reference(self, profile: str, phase: str) -> Reference:
+        """The study's metric of a phase."""
+        return Reference(profile, phase, self.metric)

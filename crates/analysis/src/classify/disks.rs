@@ -1,5 +1,6 @@
 //! What the disks hold, as of the event being looked at.
 
+use crate::classify::Write;
 use fscost_recording::{Event, Image, Recording, Result};
 
 /// The disks of a recording at the present event: reads see every write before it, and not the write being looked at.
@@ -47,6 +48,32 @@ impl<'a> Disks<'a> {
             .saturating_sub(offset)
             .min(into.len() as u64) as usize;
         image.read_at(offset.min(image.size_bytes()), &mut into[..available])
+    }
+
+    /// Whether the disk of a write holds its content already.
+    pub fn holds(&mut self, write: &Write<'_>) -> Result<bool> {
+        let mut known = [0; 4096];
+        let mut at = 0;
+        while at < write.length {
+            let length = (write.length - at).min(known.len() as u64);
+            let part = write.part(at, length);
+            let known = &mut known[..length as usize];
+            self.read(part.disk, part.offset, known)?;
+            let is_same = match part.content {
+                [] => known.iter().all(|&byte| byte == 0),
+                content => known == content,
+            };
+            if !is_same {
+                return Ok(false);
+            }
+            at += length;
+        }
+        Ok(true)
+    }
+
+    /// One disk more: an array of the others.
+    pub(super) fn add(&mut self, image: Image<'a>) {
+        self.images.push(image);
     }
 
     /// Size of `disk`; 0 if there is none.

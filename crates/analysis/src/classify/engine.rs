@@ -1,10 +1,12 @@
 //! Reads the recording and asks the family of each file system.
 
 use crate::classify::{
-    Cause, Causes, Disks, NO_INODE, Paths, Row, Rows, SortedRows, Structure, btrfs, ext, f2fs, fat,
-    jfs, nilfs2, ntfs, reiserfs, xfs, zeroes::Zeroes,
+    Cause, Causes, Disks, FormattedDisks, NO_INODE, Paths, Row, Rows, SortedRows, Structure,
+    array::{Above, Array},
+    btrfs, ext, f2fs, fat, jfs, nilfs2, ntfs, reiserfs, xfs,
+    zeroes::Zeroes,
 };
-use fscost_recording::{Frame, Image, Op, Recording, Result};
+use fscost_recording::{Event, Frame, Image, Op, Recording, Result};
 
 /// One write as a family sees it.
 #[derive(Debug, Clone, Copy)]
@@ -127,7 +129,7 @@ pub trait Family {
 }
 
 /// What finds a file system, given the recording, the disk, and its image as mkfs left it.
-type Detect = fn(&Recording, u16, &mut Image<'_>) -> Result<Option<Box<dyn Family>>>;
+type Detect = fn(&FormattedDisks<'_>, u16, &mut Image<'_>) -> Result<Option<Box<dyn Family>>>;
 
 const DETECT: [Detect; 9] = [
     ext::detect,
@@ -148,8 +150,10 @@ pub struct Explained<R = Vec<Row>> {
     pub rows: R,
     /// The paths that rows name.
     pub paths: Paths,
-    /// For each disk, the family that follows it.
+    /// For each disk, the family that follows it; for a member, the one that follows its array.
     pub families: Vec<Option<&'static str>>,
+    /// Whether disks of the recording form md arrays.
+    pub is_array: bool,
     /// Of the rows, bytes that were written as zeroes and reached the disk as holes punched: in each interval, the one before the first mark included.
     pub punched_bytes: Vec<u64>,
 }
@@ -161,6 +165,7 @@ pub fn explain(recording: &Recording) -> Result<Explained> {
         rows: explained.rows.iter().collect::<Result<_>>()?,
         paths: explained.paths,
         families: explained.families,
+        is_array: explained.is_array,
         punched_bytes: explained.punched_bytes,
     })
 }
@@ -177,11 +182,12 @@ pub fn explain_streamed(
     let mut engine = Engine {
         disks: Disks::new(recording)?,
         families: Vec::new(),
+        arrays: Vec::new(),
         rows: Rows::default(),
         zeroes: Zeroes::new(recording)?,
         interval: 0,
     };
-    engine.detect(recording)?;
+    engine.detect(&FormattedDisks::new(recording)?)?;
     let mut event_number = 0;
     let mut formatting = true;
     recording.for_each_frame_ahead(|frame_number, frame| {
@@ -191,7 +197,14 @@ pub fn explain_streamed(
                 formatting = formatting && frame.mark_of(event)?.name != "mount";
                 engine.mark(event_number)?;
             }
-            engine.event(event_number, event, frame.content_of(event), formatting)?;
+            let request = Request {
+                number: event_number,
+                frame: frame_number as u32,
+                event,
+                content: frame.content_of(event),
+                formatting,
+            };
+            engine.event(&request)?;
             engine.disks.apply(frame_number as u32, event);
             event_number += 1;
         }
@@ -202,30 +215,43 @@ pub fn explain_streamed(
     engine.finish()
 }
 
+/// An event that is not a mark.
+struct Request<'r> {
+    number: u64,
+    /// The number of the frame that holds it.
+    frame: u32,
+    event: &'r Event,
+    content: &'r [u8],
+    formatting: bool,
+}
+
 struct Engine<'a> {
     disks: Disks<'a>,
     families: Vec<Box<dyn Family>>,
+    /// Their members belong to no family: the arrays do.
+    arrays: Vec<Array>,
     rows: Rows,
     zeroes: Zeroes,
     /// The number of marks so far.
     interval: usize,
 }
 
-impl Engine<'_> {
+impl<'a> Engine<'a> {
     /// Find each disk's file system by its superblock at the mark `mount` (mkfs has ended), or at the end.
-    fn detect(&mut self, recording: &Recording) -> Result<()> {
-        let mut claimed = vec![false; usize::from(self.disks.count())];
-        for disk in 0..self.disks.count() {
-            let mut image =
-                match recording.image_at(disk, &fscost_recording::Instant::Mark("mount".into())) {
-                    Ok(image) => image,
-                    Err(_) => recording.image_at(disk, &fscost_recording::Instant::End)?,
-                };
+    fn detect(&mut self, formatted: &FormattedDisks<'a>) -> Result<()> {
+        for array in formatted.arrays() {
+            self.disks.add(formatted.empty(array)?);
+            self.arrays.push(Array::new(array.clone()));
+        }
+        let is_member = |disk| self.arrays.iter().any(|array| array.has(disk));
+        let mut claimed: Vec<bool> = (0..formatted.count()).map(is_member).collect();
+        for disk in 0..formatted.count() {
+            let mut image = formatted.image(disk)?;
             for detect in DETECT {
                 if claimed[usize::from(disk)] {
                     break;
                 }
-                if let Some(family) = detect(recording, disk, &mut image)? {
+                if let Some(family) = detect(formatted, disk, &mut image)? {
                     for (number, claim) in claimed.iter_mut().enumerate() {
                         *claim |= family.owns(number as u16);
                     }
@@ -237,20 +263,37 @@ impl Engine<'_> {
     }
 
     fn mark(&mut self, number: u64) -> Result<()> {
+        self.release()?;
         for family in &mut self.families {
             family.mark(number, &mut self.disks, &mut self.rows)?;
         }
         Ok(())
     }
 
-    fn event(
-        &mut self,
-        number: u64,
-        event: &fscost_recording::Event,
-        content: &[u8],
-        formatting: bool,
-    ) -> Result<()> {
-        let family = self.families.iter_mut().find(|f| f.owns(event.disk));
+    /// The families get what arrays hold back.
+    fn release(&mut self) -> Result<()> {
+        for array in &mut self.arrays {
+            let disk = array.disk();
+            array.release(&mut Above {
+                family: self.families.iter_mut().find(|f| f.owns(disk)),
+                disks: &mut self.disks,
+                rows: &mut self.rows,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, request: &Request<'_>) -> Result<()> {
+        let Request {
+            number,
+            event,
+            content,
+            formatting,
+            ..
+        } = *request;
+        let array = self.arrays.iter_mut().find(|array| array.has(event.disk));
+        let disk = array.as_ref().map_or(event.disk, |array| array.disk());
+        let family = self.families.iter_mut().find(|f| f.owns(disk));
         let write = Write {
             event: number,
             time_ns: event.complete_ns,
@@ -260,18 +303,37 @@ impl Engine<'_> {
             length: event.length,
             formatting,
         };
-        let is_in_use = || {
-            let family = family.as_deref();
-            family.is_some_and(|f| f.is_in_use(event.disk, event.offset, event.length))
+        let is_in_use = || match (family.as_deref(), &array) {
+            (None, _) => false,
+            (Some(family), None) => family.is_in_use(disk, event.offset, event.length),
+            (Some(family), Some(array)) => {
+                let mut data = array.data(event);
+                data.all(|(offset, length)| family.is_in_use(disk, offset, length))
+            }
         };
         let is_written = match event.op {
             Op::Write | Op::WriteZeroes => true,
             Op::Punch => self.zeroes.are(self.interval, event, is_in_use),
             _ => false,
         };
+        // Nothing was written.
+        if is_written && event.length == 0 {
+            return Ok(());
+        }
+        if let Some(array) = array {
+            let above = &mut Above {
+                family,
+                disks: &mut self.disks,
+                rows: &mut self.rows,
+            };
+            return match event.op {
+                _ if is_written => array.write(&write, event, request.frame, above),
+                Op::Discard | Op::Punch => array.discard(event, above),
+                Op::Flush => array.flush(event.disk, number, above),
+                _ => Ok(()),
+            };
+        }
         match (event.op, family) {
-            // Nothing was written.
-            _ if is_written && event.length == 0 => Ok(()),
             (_, Some(family)) if is_written => {
                 family.write(&write, &mut self.disks, &mut self.rows)
             }
@@ -289,18 +351,41 @@ impl Engine<'_> {
     }
 
     fn finish(mut self) -> Result<Explained<SortedRows>> {
+        self.release()?;
         for family in &mut self.families {
             family.finish(&mut self.disks, &mut self.rows)?;
         }
-        let families = (0..self.disks.count())
-            .map(|d| self.families.iter().find(|f| f.owns(d)).map(|f| f.name()))
-            .collect();
+        let families = self.families_of_disks();
+        let is_array = !self.arrays.is_empty();
+        for array in self.arrays {
+            let placed = array.finish();
+            self.rows = self.rows.replaced(|row, push| {
+                if !placed.translate(row, &mut *push) {
+                    push(*row);
+                }
+            })?;
+        }
         let (rows, paths) = self.rows.into_sorted()?;
         Ok(Explained {
             rows,
             paths,
             families,
+            is_array,
             punched_bytes: self.zeroes.into_bytes(),
         })
+    }
+
+    /// A member has the family of its array.
+    fn families_of_disks(&self) -> Vec<Option<&'static str>> {
+        let recorded = 0..self.disks.count() - self.arrays.len() as u16;
+        let family = |disk| {
+            let array = self.arrays.iter().find(|array| array.has(disk));
+            let disk = array.map_or(disk, |array| array.disk());
+            self.families
+                .iter()
+                .find(|f| f.owns(disk))
+                .map(|f| f.name())
+        };
+        recorded.map(family).collect()
     }
 }

@@ -1,20 +1,17 @@
 //! Families whose file system is followed by its [`Files`] alone: what they have in common.
 
 use crate::classify::files::Files;
-use crate::classify::{Disks, Family, Rows, Write};
-use fscost_recording::{Image, Instant, Recording, Result};
+use crate::classify::{Disks, Family, FormattedDisks, Rows, Write};
+use fscost_recording::{Image, Result};
 
 /// The first disk but `disk` that `is_log` says is its log, as mkfs left them.
 pub fn log_disk(
-    recording: &Recording,
+    formatted: &FormattedDisks<'_>,
     disk: u16,
     is_log: impl Fn(&mut Image<'_>) -> Result<bool>,
 ) -> Result<Option<u16>> {
-    for other in (0..recording.header().disks.len() as u16).filter(|&other| other != disk) {
-        let mut image = match recording.image_at(other, &Instant::Mark("mount".into())) {
-            Ok(image) => image,
-            Err(_) => recording.image_at(other, &Instant::End)?,
-        };
+    for other in formatted.others(disk) {
+        let (other, mut image) = other?;
         if is_log(&mut image)? {
             return Ok(Some(other));
         }

@@ -7,6 +7,7 @@
 //! Content is hostile: a family never panics, never loops without end and never allocates by a number that it read from a disk without
 //! bounding it. What it does not understand is [`Structure::Unknown`], a row like any other: the lengths of all rows of a request add up to the request.
 
+mod array;
 pub mod btrfs;
 mod cause;
 mod disks;
@@ -17,6 +18,7 @@ mod fat;
 mod files;
 mod fingerprints;
 mod follower;
+mod formatted;
 mod inodes;
 mod jfs;
 mod names;
@@ -36,6 +38,7 @@ mod zeroes;
 pub use cause::{Cause, Causes};
 pub use disks::Disks;
 pub use engine::{Explained, Family, Now, Write, explain, explain_streamed};
+pub use formatted::FormattedDisks;
 pub use paths::{PathId, Paths};
 pub use row::{NO_INODE, Row};
 pub use rows::{RowIter, Rows, SortedRows};

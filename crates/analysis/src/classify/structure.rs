@@ -85,7 +85,12 @@ structures! {
     LogTree "log_tree" "what fsync made durable before the next commit",
     RelocationTree "relocation_tree" "trees being moved by balance",
     FreeSpaceCache "free_space_cache" "free space, version 1",
-    Parity "parity" "parity of RAID5 and RAID6",
+    // RAID
+    Parity "parity" "parity of RAID 4, 5 and 6, of btrfs or md",
+    MdSuperblock "md_superblock" "an md member's superblock and its list of bad blocks",
+    MdBitmap "md_bitmap" "md's write-intent bitmap",
+    MdPartialParityLog "md_partial_parity_log" "md's partial parity log of RAID 5",
+    MdResync "md_resync" "data that md copied or computed to make its members agree",
     // All
     Unused "unused" "zeroed, or written to a place that nothing uses",
     Unknown "unknown" "not understood",

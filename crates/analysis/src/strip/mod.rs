@@ -11,7 +11,7 @@ mod names;
 mod secret;
 mod xfs;
 
-use crate::classify::{Row, Structure, explain_streamed};
+use crate::classify::{Explained, Row, SortedRows, Structure, explain_streamed};
 use fscost_recording::{
     End, Error, Event, Header, Instant, Mark, Op, Recording, Result, Stripped, Summary, Writer,
 };
@@ -37,7 +37,7 @@ const LEVEL: i32 = 9;
 /// could be guessed.
 pub fn strip(recording: &Recording, out: &Path, names: Names, key: &[u8; 32]) -> Result<Summary> {
     let explained = explain_streamed(recording, |_| Ok(()))?;
-    refuse(&explained.families)?;
+    refuse(&explained)?;
     let mut secret = Secret::new(key, names);
     if let Some(hash) = explained
         .families
@@ -91,9 +91,14 @@ pub fn strip(recording: &Recording, out: &Path, names: Names, key: &[u8; 32]) ->
 }
 
 /// Of a file system whose metadata cannot be told from what is private in it, nothing would be left that can be explained.
-fn refuse(families: &[Option<&str>]) -> Result<()> {
+fn refuse(explained: &Explained<SortedRows>) -> Result<()> {
+    if explained.is_array {
+        return Err(Error::invalid(
+            "a recording of an md array cannot be stripped yet",
+        ));
+    }
     let cannot_be = |family: &&&str| !matches!(**family, "ext" | "xfs" | "btrfs");
-    match families.iter().flatten().find(cannot_be) {
+    match explained.families.iter().flatten().find(cannot_be) {
         Some(family) => Err(Error::invalid(format!(
             "a recording of {family} cannot be stripped yet; those of ext, xfs and btrfs can"
         ))),

@@ -18,11 +18,12 @@ STDOUT = "-"
 
 @dataclass(frozen=True)
 class Outputs:
-    """`csv` and `markdown` are file names, `-` for standard output; `json` goes to standard output."""
+    """`csv` and `markdown` are file names, `-` for standard output; `json` goes to standard output. `is_by_disk`: with rows of each disk."""
 
     json: bool = False
     csv: str | None = None
     markdown: str | None = None
+    is_by_disk: bool = False
 
     def check(self) -> None:
         """Before the run, not after it: only one may have standard output, and files must be writable."""
@@ -37,7 +38,7 @@ class Outputs:
 
     def emit(self, results: RunResults) -> None:
         """Files first; then standard output: the table for people, unless something else was sent there."""
-        shown = view(results)
+        shown = view(results, is_by_disk=self.is_by_disk)
         texts: list[tuple[str | None, Callable[[], str]]] = [
             (STDOUT if self.json else None, lambda: machine.json_text(results, shown)),
             (self.csv, lambda: machine.csv_text(shown)),

@@ -36,6 +36,13 @@ def lines(report: Report, width: int | None) -> Iterator[str]:
         yield from _wrapped(f"- {finding}", width, "  ")
 
 
+def disk_lines(report: Report, disk: str, width: int | None) -> Iterator[str]:
+    """The table of one disk."""
+    yield plain(f"{disk}: {human_bytes(report.write_bytes)} written")
+    if report.groups:
+        yield from _table(report, width)
+
+
 def _table(report: Report, width: int | None) -> Iterator[str]:
     total = report.write_bytes
     shown = list(report.groups)

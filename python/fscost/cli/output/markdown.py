@@ -19,6 +19,8 @@ def text(view: View, folder: str) -> str:
         blocks += [f"{escape(found.grid.title)}:", table(found.grid), "  \n".join(map(escape, found.notes))]
     if found.findings:
         blocks.append("\n".join(f"- {escape(line)}" for line in found.findings))
+    if view.disks is not None and view.disks.rows:
+        blocks += [f"{escape(view.disks.title)}:", table(view.disks)]
     if len(view.phases.header) > 1:
         blocks += [f"{escape(view.phases.title)}:", table(view.phases)]
     if view.problems:

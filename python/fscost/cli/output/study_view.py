@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from fscost.cli.output.grid import NOTHING, Grid, plain
 from fscost.cli.output.units import human, human_bytes, human_seconds
 from fscost.cli.output.view import conditions, problems
-from fscost.study import RULES, Change, Findings, JudgedClaim, JudgedCriterion, Measured, Report, ReportedLine, Table
+from fscost.study import RULES, Change, Findings, JudgedClaim, JudgedCriterion, Measured, Published, Report, ReportedLine, Study, Table
 
-_MIB = 1 << 20
 _UNSEEN = 0.005
 """Half of an interval, as part of its median, that is not shown: it would be ±0%."""
 _FORMATS: Mapping[str, Callable[[float], str]] = {
@@ -45,9 +44,10 @@ def study_view(report: Report) -> StudyView:
     sections = [_verdicts(report)]
     for findings in report.findings:
         if findings.comparisons:
-            sections.append(_comparisons(findings))
-        sections += [_section(table, lines, _at(findings)) for table, lines in findings.tables]
-    sections += [_claim([(_at(findings), findings.claims[index]) for findings in report.findings]) for index in range(len(study.claims))]
+            sections.append(_comparisons(study, findings))
+        sections += [_section(study.published, table, lines, _at(findings)) for table, lines in findings.tables]
+    for index in range(len(study.claims)):
+        sections.append(_claim(study.published, [(_at(findings), findings.claims[index]) for findings in report.findings]))
     sections.append(Section("How to read it", None, [*RULES, *_counts(report), *map(plain, conditions(results))]))
     notes = [f"{ref.profile}.{ref.phase}.{ref.metric}: {note}" for ref, note in study.published.notes.items()]
     if notes:
@@ -76,20 +76,21 @@ def _verdicts(report: Report) -> Section:
     return Section("Verdicts", Grid("", header, rows))
 
 
-def _comparisons(findings: Findings) -> Section:
+def _comparisons(study: Study, findings: Findings) -> Section:
     rows: list[Sequence[str]] = []
     for comparison, changes in findings.comparisons:
         title = comparison.title
         for change in changes:
-            rows += [(title, change.phase, *_published(change)), ("", "", *_measured(change))]
+            texts = [study.published.texts.get(study.reference(short, change.phase), "") for short in (comparison.with_, comparison.without)]
+            rows += [(title, change.phase, *_published(change, texts)), ("", "", *_measured(change))]
             title = ""
-    header = ("mount", "step", "", "with, MiB", "without, MiB", "(with − without) ÷ with", "… ÷ without", "n")
+    header = ("mount", "step", "", "with", "without", "(with − without) ÷ with", "… ÷ without", "n")
     return Section("With and without a journal: device bytes written, published above measured" + _at(findings), Grid("", header, rows))
 
 
-def _published(change: Change) -> Sequence[str]:
-    with_, without, _, of_without = change.published
-    return "published", _mib(with_), _mib(without), change.printed, _number(of_without, "percent"), ""
+def _published(change: Change, texts: Sequence[str]) -> Sequence[str]:
+    *_, of_without = change.published
+    return "published", *(text or NOTHING for text in texts), change.printed, _number(of_without, "percent"), ""
 
 
 def _measured(change: Change) -> Sequence[str]:
@@ -97,15 +98,15 @@ def _measured(change: Change) -> Sequence[str]:
     n = "" if of_with.interval is None else str(of_with.interval.n)
     return (
         "measured",
-        _mib(_median(with_)),
-        _mib(_median(without)),
+        _number(_median(with_), "bytes"),
+        _number(_median(without), "bytes"),
         _with_interval(of_with, "percent"),
         _number(_median(of_without), "percent"),
         n,
     )
 
 
-def _section(table: Table, lines: Sequence[ReportedLine], at: str) -> Section:
+def _section(published: Published, table: Table, lines: Sequence[ReportedLine], at: str) -> Section:
     """Times by an emulated guest's clock are called virtual: in the title where all lines are, else each by itself."""
     virtual = [any(measured.is_virtual for measured in line.measured.values()) for line in lines]
     labels = [
@@ -113,15 +114,15 @@ def _section(table: Table, lines: Sequence[ReportedLine], at: str) -> Section:
         for line, is_virtual in zip(lines, virtual, strict=True)
     ]
     title = f"{table.title}{' (measured: virtual)' if all(virtual) else ''}{at}"
-    return Section(title, (_turned if table.is_turned else _upright)(table, lines, labels))
+    return Section(title, (_turned if table.is_turned else _upright)(published, table, lines, labels))
 
 
-def _upright(table: Table, lines: Sequence[ReportedLine], labels: Sequence[str]) -> Grid:
+def _upright(published: Published, table: Table, lines: Sequence[ReportedLine], labels: Sequence[str]) -> Grid:
     header = ["", *(f"published, {table.columns[short]}" for short in table.published), *table.columns.values()]
     rows = [
         [
             label,
-            *(_number(line.published[short], line.line.unit) for short in table.published),
+            *(_figure(published, line, short) for short in table.published),
             *(_with_width(line.measured[short], line.line.unit) for short in table.columns),
         ]
         for label, line in zip(labels, lines, strict=True)
@@ -129,42 +130,47 @@ def _upright(table: Table, lines: Sequence[ReportedLine], labels: Sequence[str])
     return Grid("", header, rows)
 
 
-def _turned(table: Table, lines: Sequence[ReportedLine], labels: Sequence[str]) -> Grid:
+def _turned(published: Published, table: Table, lines: Sequence[ReportedLine], labels: Sequence[str]) -> Grid:
     """A row for each profile, and above it one of what was published."""
     rows: list[Sequence[str]] = []
     for short, title in table.columns.items():
         measured = [_with_width(line.measured[short], line.line.unit) for line in lines]
         if short in table.published:
-            rows.append((title, "published", *(_number(line.published[short], line.line.unit) for line in lines)))
+            rows.append((title, "published", *(_figure(published, line, short) for line in lines)))
             rows.append(("", "measured", *measured))
         else:
             rows.append((title, *([""] if table.published else []), *measured))
     return Grid("", ("", *([""] if table.published else []), *labels), rows)
 
 
-def _claim(under: Sequence[tuple[str, JudgedClaim]]) -> Section:
+def _figure(published: Published, line: ReportedLine, short: str) -> str:
+    """As the source prints it; what is computed from its figures, as a number."""
+    return published.text(line.line.cells[short]) or _number(line.published[short], line.line.unit)
+
+
+def _claim(published: Published, under: Sequence[tuple[str, JudgedClaim]]) -> Section:
     """Each criterion under one kernel and the next; verdicts are by kernel."""
     claim = under[0][1].claim
-    rows = [_criterion(judged.criteria[index], at) for index in range(len(claim.criteria)) for at, judged in under]
+    rows = [_criterion(published, judged.criteria[index], at) for index in range(len(claim.criteria)) for at, judged in under]
     lines = [f"Rule: {claim.rule}."]
     reasons: dict[str, list[str]] = {}
     for at, judged in under:
         for entry in judged.criteria:
             if entry.measured.because:
                 reasons.setdefault(entry.measured.because, []).append(entry.criterion.label + at)
-    lines += [f"{'; '.join(labels)}: cannot be told here, because {plain(because)}." for because, labels in reasons.items()]
+    lines += [f"{'; '.join(labels)}: cannot be told, because {plain(because)}." for because, labels in reasons.items()]
     if claim.explanation:
         lines.append(f"Explanation (ours, not measured): {claim.explanation}")
     verdicts = ", ".join(f"{judged.verdict.value.upper()}{at}" for at, judged in under)
     return Section(f"{claim.text}: {verdicts}", Grid("", ("", "holds when", "published", "measured", "n", ""), rows), lines)
 
 
-def _criterion(entry: JudgedCriterion, at: str) -> Sequence[str]:
+def _criterion(published: Published, entry: JudgedCriterion, at: str) -> Sequence[str]:
     criterion, interval = entry.criterion, entry.measured.interval
     return (
         criterion.label + at,
         _bounds(criterion.at_least, criterion.at_most, criterion.unit),
-        _number(entry.published, criterion.unit),
+        (criterion.formula and published.text(criterion.formula)) or _number(entry.published, criterion.unit),
         _with_interval(entry.measured, criterion.unit),
         "0" if interval is None else str(interval.n),
         entry.outcome.value,
@@ -194,12 +200,6 @@ def _counts(report: Report) -> list[str]:
 
 def _median(measured: Measured) -> float | None:
     return None if measured.interval is None else measured.interval.median
-
-
-def _mib(value: float | None) -> str:
-    if value is None:
-        return NOTHING
-    return f"{value / _MIB:.1f}" if value >= 10 * _MIB else f"{value / _MIB:.2f}"
 
 
 def _number(value: float | None, unit: str) -> str:

@@ -68,6 +68,10 @@ def _print(view: View, console: Console, folder: str) -> None:
     for line in view.about:
         console.print(Text(line))
     _print_breakdown(view.breakdown, console)
+    if view.disks is not None and view.disks.rows:
+        console.print()
+        console.print(Text(view.disks.title, style="bold"))
+        console.print(_table(view.disks, console.width))
     for part in _parts(view.phases, console.width):
         console.print()
         console.print(Text(part.title, style="bold"))

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from fscost import stats
 from fscost.cli.output.breakdown import WRITTEN, Breakdown, breakdown, way_on
+from fscost.cli.output.by_disk import by_disk
 from fscost.cli.output.grid import NOTHING, Grid, plain
 from fscost.cli.output.units import human, human_bytes, human_ratio, human_seconds
 from fscost.results import TOTAL, CellRecord, RunResults, written
@@ -32,14 +33,16 @@ class View:
     phases: Grid
     problems: Sequence[str]
     way_on: Sequence[str] = ()
+    disks: Grid | None = None
     rows: Sequence[Row] = field(default_factory=list)
 
 
-def view(results: RunResults) -> View:
-    """Everything computed; nothing printed."""
+def view(results: RunResults, *, is_by_disk: bool = False) -> View:
+    """Everything computed; nothing printed. `is_by_disk`: rows of each disk, and a table of them."""
     manifest = results.manifest
-    rows = stats.summarise(_without_empty(results.samples), manifest.baseline)
-    rows = sorted(rows, key=lambda row: manifest.profile_names.index(row.profile))
+    every = stats.summarise(_without_empty(results.samples), manifest.baseline, by_disk=is_by_disk)
+    every = sorted(every, key=lambda row: manifest.profile_names.index(row.profile))
+    rows = [row for row in every if not row.disk]
     shown = breakdown(results, rows, _shown_profiles(results))
     workload = manifest.workload
     return View(
@@ -50,7 +53,8 @@ def view(results: RunResults) -> View:
         phases=_phases(results, rows),
         problems=[*problems(results), *shown.gaps],
         way_on=way_on(results) if shown.grid.rows else [],
-        rows=rows,
+        disks=by_disk(every, _shown_profiles(results)) if is_by_disk else None,
+        rows=every,
     )
 
 

@@ -1,7 +1,8 @@
 //! Which disk is which device: members join, leave and take each other's place while the file system is mounted.
 
 use super::superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
-use fscost_recording::{Event, Image, Instant, Op, Recording, Result};
+use crate::classify::FormattedDisks;
+use fscost_recording::{Event, Image, Op, Recording, Result};
 use std::collections::{HashMap, HashSet};
 
 /// The number that a device has until it has taken the place of another (`BTRFS_DEV_REPLACE_DEVID`).
@@ -20,15 +21,12 @@ pub struct Devices {
 
 impl Devices {
     /// The disks of the file system of `superblock`, which `disk` has at the mark `mount`.
-    pub fn find(recording: &Recording, disk: u16, superblock: &Super) -> Result<Devices> {
+    pub fn find(formatted: &FormattedDisks<'_>, disk: u16, superblock: &Super) -> Result<Devices> {
         let mut devices = Devices::default();
         devices.disks.insert(superblock.devid, disk);
         let mut others = Vec::new();
-        for other in (0..recording.header().disks.len() as u16).filter(|&other| other != disk) {
-            let mut image = match recording.image_at(other, &Instant::Mark("mount".into())) {
-                Ok(image) => image,
-                Err(_) => recording.image_at(other, &Instant::End)?,
-            };
+        for other in formatted.others(disk) {
+            let (other, mut image) = other?;
             match superblock_of(&mut image)?.filter(|s| s.fsid == superblock.fsid) {
                 Some(member) => {
                     devices.disks.entry(member.devid).or_insert(other);
@@ -38,7 +36,7 @@ impl Devices {
         }
         devices.members = devices.disks.values().copied().collect();
         if !others.is_empty() {
-            let joining = joining(recording, &others, &superblock.fsid)?;
+            let joining = joining(formatted.recording(), &others, &superblock.fsid)?;
             devices.members.extend(joining);
         }
         Ok(devices)

@@ -22,24 +22,24 @@ mod volume;
 pub(crate) use key::kind;
 pub use recovery::{Logged, Recovery};
 
-use crate::classify::{Cause, Causes, Disks, Family, Row, Rows, Structure, Write};
+use crate::classify::{Cause, Causes, Disks, Family, FormattedDisks, Row, Rows, Structure, Write};
 use commit::Follower;
 use devices::{Devices, superblock_of};
-use fscost_recording::{Image, Recording, Result};
+use fscost_recording::{Image, Result};
 use pieces::{Piece, first_piece};
 use superblock::Super;
 use volume::Volume;
 
 /// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as mkfs left it.
 pub fn detect(
-    recording: &Recording,
+    formatted: &FormattedDisks<'_>,
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
     let Some(superblock) = superblock_of(image)? else {
         return Ok(None);
     };
-    let devices = Devices::find(recording, disk, &superblock)?;
+    let devices = Devices::find(formatted, disk, &superblock)?;
     Ok(Some(Box::new(Btrfs {
         follower: Follower::new(Volume::new(&superblock, devices)),
         formatting: true,

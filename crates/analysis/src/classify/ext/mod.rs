@@ -24,8 +24,8 @@ mod state;
 mod superblock;
 mod xattr;
 
-use crate::classify::{Disks, Family, Rows, Write};
-use fscost_recording::{Image, Instant, Recording, Result};
+use crate::classify::{Disks, Family, FormattedDisks, Rows, Write};
+use fscost_recording::{Image, Result};
 use journal::Piece;
 use pieces::piece;
 use running::Running;
@@ -33,7 +33,7 @@ use superblock::Superblock;
 
 /// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as mkfs left it.
 pub fn detect(
-    recording: &Recording,
+    formatted: &FormattedDisks<'_>,
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
@@ -42,11 +42,8 @@ pub fn detect(
     };
     let mut journal_disk = None;
     if superblock.has_journal() && superblock.journal_inode == 0 {
-        for other in (0..recording.header().disks.len() as u16).filter(|&d| d != disk) {
-            let mut image = match recording.image_at(other, &Instant::Mark("mount".into())) {
-                Ok(image) => image,
-                Err(_) => recording.image_at(other, &Instant::End)?,
-            };
+        for other in formatted.others(disk) {
+            let (other, mut image) = other?;
             let found = superblock_of(&mut image)?;
             if found.is_some_and(|s| s.is_journal_device() && s.uuid == superblock.journal_uuid) {
                 journal_disk = Some(other);

@@ -11,9 +11,9 @@ use crate::bytes::le32;
 use crate::classify::files::{Files, Owner, Part, cause_of, runs};
 use crate::classify::fingerprints::Fingerprints;
 use crate::classify::follower::Follower;
-use crate::classify::{Cause, Causes, Disks, Family, Now, Rows, Structure, Write};
+use crate::classify::{Cause, Causes, Disks, Family, FormattedDisks, Now, Rows, Structure, Write};
 use checkpoint::Checkpoints;
-use fscost_recording::{Image, Recording, Result};
+use fscost_recording::{Image, Result};
 use node::{Kind, Node};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -100,7 +100,7 @@ impl Geometry {
 
 /// The family that follows `disk`, if it holds one. `image` is the disk as mkfs left it.
 pub fn detect(
-    _recording: &Recording,
+    _formatted: &FormattedDisks<'_>,
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {

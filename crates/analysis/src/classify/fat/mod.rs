@@ -7,15 +7,17 @@ mod layout;
 
 use crate::classify::files::{Files, Owner, Part};
 use crate::classify::follower::Follower;
-use crate::classify::{Cause, Disks, Family, NO_INODE, Now, Rows, Structure, Write};
+use crate::classify::{
+    Cause, Disks, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write,
+};
 use directory::{ENTRY, MOST};
-use fscost_recording::{Image, Recording, Result};
+use fscost_recording::{Image, Result};
 use layout::{FIXED_ROOT, Kind, Layout};
 use std::collections::{HashMap, HashSet};
 
 /// The family that follows `disk`, if it holds one. `image` is the disk as mkfs left it.
 pub fn detect(
-    _recording: &Recording,
+    _formatted: &FormattedDisks<'_>,
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {

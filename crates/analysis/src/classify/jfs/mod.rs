@@ -9,8 +9,10 @@ use crate::bytes::{byte, le32, le64, part};
 use crate::classify::files::{Files, Owner, Part};
 use crate::classify::fingerprints::{Fingerprints, of};
 use crate::classify::follower::{Follower, log_disk};
-use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Now, Rows, Structure, Write};
-use fscost_recording::{Image, Recording, Result};
+use crate::classify::{
+    Cause, Causes, Disks, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write,
+};
+use fscost_recording::{Image, Result};
 use own::OwnPage;
 use std::collections::HashMap;
 use tree::{Node, extent};
@@ -41,7 +43,7 @@ const LOG_MAGIC: u32 = 0x8765_4321;
 
 /// The family that follows `disk`, if it holds one. `image` is the disk as mkfs left it.
 pub fn detect(
-    recording: &Recording,
+    formatted: &FormattedDisks<'_>,
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
@@ -57,7 +59,7 @@ pub fn detect(
     let log_disk = if is_inline {
         None
     } else {
-        log_disk(recording, disk, is_log)?
+        log_disk(formatted, disk, is_log)?
     };
     Ok(Some(Box::new(Jfs {
         disk,

@@ -7,8 +7,10 @@ use crate::bytes::{byte, le16, le32, le64, part};
 use crate::classify::files::{Files, Owner, Part, cause_of};
 use crate::classify::fingerprints::Fingerprints;
 use crate::classify::follower::Follower;
-use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Now, Rows, Structure, Write};
-use fscost_recording::{Image, Recording, Result};
+use crate::classify::{
+    Cause, Causes, Disks, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write,
+};
+use fscost_recording::{Image, Result};
 use ifile::Layout;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -67,7 +69,7 @@ impl Geometry {
 
 /// The family that follows `disk`, if it holds one. `image` is the disk as mkfs left it.
 pub fn detect(
-    _recording: &Recording,
+    _formatted: &FormattedDisks<'_>,
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {

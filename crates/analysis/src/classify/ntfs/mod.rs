@@ -6,8 +6,8 @@ use crate::bytes::{byte, le16, le64};
 use crate::classify::files::{Files, Owner, Part};
 use crate::classify::fingerprints::Fingerprints;
 use crate::classify::follower::Follower;
-use crate::classify::{Cause, Causes, Disks, Family, Rows, Structure, Write};
-use fscost_recording::{Image, Recording, Result};
+use crate::classify::{Cause, Causes, Disks, Family, FormattedDisks, Rows, Structure, Write};
+use fscost_recording::{Image, Result};
 use record::Record;
 use std::collections::HashMap;
 
@@ -56,7 +56,7 @@ impl Geometry {
 
 /// The family that follows `disk`, if it holds one. `image` is the disk as mkfs left it.
 pub fn detect(
-    _recording: &Recording,
+    _formatted: &FormattedDisks<'_>,
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {

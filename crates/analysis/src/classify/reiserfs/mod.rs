@@ -6,8 +6,10 @@ mod leaf;
 use crate::bytes::{le16, le32};
 use crate::classify::files::{Files, Owner, Part};
 use crate::classify::follower::{Follower, log_disk};
-use crate::classify::{Cause, Causes, Disks, Family, NO_INODE, Now, Rows, Structure, Write};
-use fscost_recording::{Image, Recording, Result};
+use crate::classify::{
+    Cause, Causes, Disks, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write,
+};
+use fscost_recording::{Image, Result};
 use journal::Journal;
 use std::collections::HashMap;
 
@@ -67,7 +69,7 @@ impl Geometry {
 
 /// The family that follows `disk`, if it holds one. `image` is the disk as mkfs left it.
 pub fn detect(
-    recording: &Recording,
+    formatted: &FormattedDisks<'_>,
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
@@ -81,7 +83,7 @@ pub fn detect(
     };
     let journal_disk = match geometry.journal_magic {
         0 => Some(disk),
-        magic => log_disk(recording, disk, |image| is_journal(image, &geometry, magic))?,
+        magic => log_disk(formatted, disk, |image| is_journal(image, &geometry, magic))?,
     };
     Ok(Some(Box::new(Reiserfs {
         disk,

@@ -68,6 +68,23 @@ impl Rows {
         self.pages.check()
     }
 
+    /// Each row replaced by those that `replace` makes of it.
+    pub(super) fn replaced(
+        self,
+        mut replace: impl FnMut(&Row, &mut dyn FnMut(Row)),
+    ) -> Result<Rows> {
+        let mut pages = Pages::new(self.limits.kept_rows);
+        self.pages.drain(|rows, _| {
+            for row in rows {
+                replace(row, &mut |row| {
+                    pages.push(row);
+                });
+            }
+            Ok(())
+        })?;
+        Ok(Rows { pages, ..self })
+    }
+
     /// The rows in the order of events and offsets, neighbours of one write with the same explanation merged.
     pub(super) fn into_sorted(self) -> Result<(SortedRows, Paths)> {
         let sorted = SortedRows::new(self.pages, self.limits.run_rows)?;

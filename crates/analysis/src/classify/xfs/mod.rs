@@ -14,8 +14,8 @@ mod metadata;
 mod owners;
 mod superblock;
 
-use crate::classify::{Cause, Causes, Disks, Family, Row, Rows, Structure, Write};
-use fscost_recording::{Image, Instant, Recording, Result};
+use crate::classify::{Cause, Causes, Disks, Family, FormattedDisks, Row, Rows, Structure, Write};
+use fscost_recording::{Image, Recording, Result};
 use log::{Area, Log};
 pub use log::{Checkpoint, Recovery};
 use metadata::Metadata;
@@ -23,7 +23,7 @@ pub(crate) use superblock::Geometry;
 
 /// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as mkfs left it.
 pub fn detect(
-    recording: &Recording,
+    formatted: &FormattedDisks<'_>,
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
@@ -35,7 +35,7 @@ pub fn detect(
     let Some(geometry) = Geometry::parse(&sector) else {
         return Ok(None);
     };
-    let area = log_area(recording, disk, &geometry)?;
+    let area = log_area(formatted, disk, &geometry)?;
     Ok(Some(Box::new(Xfs {
         disk,
         area,
@@ -56,14 +56,14 @@ pub fn recovery(
     let Some(geometry) = Geometry::parse(&sector) else {
         return Ok(None);
     };
-    let area = log_area(recording, disk, &geometry)?;
+    let area = log_area(&FormattedDisks::new(recording)?, disk, &geometry)?;
     Recovery::find(disks, area, &geometry.log_uuid)
 }
 
 /// Where the log is; empty where it is on a disk that was not recorded.
-fn log_area(recording: &Recording, disk: u16, geometry: &Geometry) -> Result<Area> {
+fn log_area(formatted: &FormattedDisks<'_>, disk: u16, geometry: &Geometry) -> Result<Area> {
     let log_disk = match geometry.external_log {
-        true => external_log(recording, disk, geometry)?,
+        true => external_log(formatted, disk, geometry)?,
         false => Some(disk),
     };
     Ok(Area {
@@ -78,14 +78,13 @@ fn log_area(recording: &Recording, disk: u16, geometry: &Geometry) -> Result<Are
 }
 
 /// The other disk that begins with a log record of this file system: mkfs writes one.
-fn external_log(recording: &Recording, disk: u16, geometry: &Geometry) -> Result<Option<u16>> {
-    let others = (0..recording.header().disks.len() as u16).filter(|&other| other != disk);
-    for other in others {
-        let mark = recording.image_at(other, &Instant::Mark("mount".into()));
-        let mut image = match mark {
-            Ok(image) => image,
-            Err(_) => recording.image_at(other, &Instant::End)?,
-        };
+fn external_log(
+    formatted: &FormattedDisks<'_>,
+    disk: u16,
+    geometry: &Geometry,
+) -> Result<Option<u16>> {
+    for other in formatted.others(disk) {
+        let (other, mut image) = other?;
         let mut sector = [0; 512];
         if image.size_bytes() < sector.len() as u64 {
             continue;

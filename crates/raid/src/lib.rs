@@ -1,0 +1,17 @@
+//! md arrays as pure arithmetic: what a member's superblock says, and which byte of the array lies where on which member.
+//!
+//! Nothing here reads a disk or knows a recording. Numbers come from superblocks, which are hostile
+//! input: [`Map::new`] refuses those that the arithmetic could not carry.
+
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+mod map;
+mod member;
+mod mirrored;
+mod parity;
+mod striped;
+mod superblock;
+
+pub use map::{Geometry, Level, Map, Piece, Place, Role};
+pub use member::{Area, Member};
+pub use superblock::{PLACES, Superblock};

@@ -1,0 +1,194 @@
+//! RAID 4, 5 and 6: which members of a stripe hold parity (`drivers/md/raid5.c`, `raid5_compute_sector`).
+
+use crate::{Geometry, Level, Place, Role};
+
+/// Stripes of one chunk on each member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parity {
+    layout: Layout,
+    members: u64,
+    /// How many of them hold parity in each stripe.
+    parities: u64,
+    chunk_bytes: u64,
+    stripes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Layout {
+    turn: Turn,
+    /// Data begins behind P instead of with the first member.
+    is_symmetric: bool,
+    q: Q,
+}
+
+/// Which member of a stripe holds P.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    First,
+    Last,
+    /// The last in stripe 0, then the one before it.
+    Left,
+    Right,
+    /// Like `Left`, begun one stripe later (DDF).
+    LeftFromSecond,
+}
+
+/// Which member holds Q.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Q {
+    None,
+    BehindP,
+    /// DDF's "N continue".
+    BeforeP,
+    /// The last: the others are a RAID 5.
+    Last,
+}
+
+impl Layout {
+    fn of(level: Level, layout: u32) -> Option<Layout> {
+        let made = |turn, is_symmetric, q| {
+            Some(Layout {
+                turn,
+                is_symmetric,
+                q,
+            })
+        };
+        let q = match level {
+            Level::Raid6 => Q::BehindP,
+            _ => Q::None,
+        };
+        let wandering = |layout: u32| match layout % 2 {
+            0 => Turn::Left,
+            _ => Turn::Right,
+        };
+        match (level, layout) {
+            (Level::Raid4, _) => made(Turn::Last, false, q),
+            (_, 0..=3) => made(wandering(layout), layout >= 2, q),
+            (_, 4) => made(Turn::First, false, q),
+            (_, 5) => made(Turn::Last, false, q),
+            (Level::Raid6, 8) => made(Turn::Right, false, q),
+            (Level::Raid6, 9) => made(Turn::LeftFromSecond, false, q),
+            (Level::Raid6, 10) => made(Turn::Left, true, Q::BeforeP),
+            (Level::Raid6, 16..=19) => made(wandering(layout), layout >= 18, Q::Last),
+            (Level::Raid6, 20) => made(Turn::First, false, Q::Last),
+            _ => None,
+        }
+    }
+}
+
+/// The members of one stripe.
+#[derive(Debug, Clone, Copy)]
+struct Stripe {
+    members: u64,
+    p: u64,
+    q: Option<u64>,
+    /// The member from which data is counted.
+    begin: u64,
+}
+
+impl Stripe {
+    /// The members that hold data, in the array's order.
+    fn data(self) -> impl Iterator<Item = u64> {
+        let all = (0..self.members).map(move |at| (self.begin + at) % self.members);
+        all.filter(move |&at| at != self.p && Some(at) != self.q)
+    }
+}
+
+impl Parity {
+    pub(crate) fn new(geometry: &Geometry) -> Option<Parity> {
+        let members = geometry.member_bytes.len() as u64;
+        let parities = if geometry.level == Level::Raid6 { 2 } else { 1 };
+        let layout = Layout::of(geometry.level, geometry.layout)?;
+        let member_bytes = geometry.member_bytes.iter().copied().min()?;
+        (members > parities).then_some(Parity {
+            layout,
+            members,
+            parities,
+            chunk_bytes: geometry.chunk_bytes,
+            stripes: member_bytes / geometry.chunk_bytes,
+        })
+    }
+
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.stripes * self.stripe_bytes()
+    }
+
+    pub(crate) fn role(&self, member: usize, offset: u64) -> (Role, u64) {
+        let (number, in_chunk) = (offset / self.chunk_bytes, offset % self.chunk_bytes);
+        let length = self.chunk_bytes - in_chunk;
+        if number >= self.stripes {
+            return (Role::Unused, length);
+        }
+        let stripe = self.stripe(number);
+        let member = member as u64;
+        let role = match stripe.data().position(|at| at == member) {
+            Some(chunk) => Role::Data {
+                array_offset: number * self.stripe_bytes()
+                    + chunk as u64 * self.chunk_bytes
+                    + in_chunk,
+                copy: 0,
+            },
+            None if member == stripe.p => Role::Parity,
+            None if Some(member) == stripe.q => Role::Syndrome,
+            None => Role::Unused,
+        };
+        (role, length)
+    }
+
+    pub(crate) fn places(&self, offset: u64) -> (Vec<Place>, u64) {
+        let (number, within) = (offset / self.stripe_bytes(), offset % self.stripe_bytes());
+        let (chunk, in_chunk) = (within / self.chunk_bytes, within % self.chunk_bytes);
+        let member = self.stripe(number).data().nth(chunk as usize);
+        let places = member.map(|member| Place {
+            member: member as usize,
+            offset: number * self.chunk_bytes + in_chunk,
+        });
+        (places.into_iter().collect(), self.chunk_bytes - in_chunk)
+    }
+
+    pub(crate) fn parity_places(&self, offset: u64) -> Vec<Place> {
+        let number = offset / self.stripe_bytes();
+        let stripe = self.stripe(number);
+        let holders = [Some(stripe.p), stripe.q];
+        let places = holders.into_iter().flatten().map(|member| Place {
+            member: member as usize,
+            offset: number * self.chunk_bytes + offset % self.chunk_bytes,
+        });
+        places.collect()
+    }
+
+    fn stripe_bytes(&self) -> u64 {
+        self.chunk_bytes * (self.members - self.parities)
+    }
+
+    fn stripe(&self, number: u64) -> Stripe {
+        let Layout {
+            turn,
+            is_symmetric,
+            q,
+        } = self.layout;
+        let members = self.members;
+        // Those that hold P in turn.
+        let round = members - u64::from(q == Q::Last);
+        let p = match turn {
+            Turn::First => 0,
+            Turn::Last => members - self.parities,
+            Turn::Left => round - 1 - number % round,
+            Turn::Right => number % round,
+            Turn::LeftFromSecond => round - 1 - (number + 1) % round,
+        };
+        let q = match q {
+            Q::None => None,
+            Q::BehindP => Some((p + 1) % members),
+            Q::BeforeP => Some((p + members - 1) % members),
+            Q::Last => Some(members - 1),
+        };
+        let begin = if is_symmetric { (p + 1) % members } else { 0 };
+        Stripe {
+            members,
+            p,
+            q,
+            begin,
+        }
+    }
+}
