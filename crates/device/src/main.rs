@@ -8,6 +8,7 @@ mod store;
 
 use clap::{Parser, Subcommand};
 use fscost_recording::{DiskInfo, Header, Writer};
+use nix::unistd::{Gid, Uid};
 use rustix::{
     fd::{FromRawFd as _, OwnedFd, RawFd},
     process::{Pid, Signal},
@@ -41,6 +42,9 @@ struct Serve {
     /// Keep no date, and tell none: whoever writes has a clock of its own (an emulated guest), so that no time in the recording says when its timers ran.
     #[arg(long)]
     untimed: bool,
+    /// Become this user (UID:GID) once the recording is open.
+    #[arg(long, value_name = "UID:GID", value_parser = parse_user)]
+    user: Option<(u32, u32)>,
     /// The control channel: an open SOCK_SEQPACKET socket.
     #[arg(long)]
     control_fd: RawFd,
@@ -115,6 +119,11 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     };
     let clock = store::Clock::start();
     let writer = Writer::create(&arguments.recording, &header)?;
+    if let Some(user) = arguments.user {
+        become_user(user)?;
+        // The change of user has taken it away (prctl(2), PR_SET_PDEATHSIG).
+        die_with_parent(arguments.ppid)?;
+    }
     let store = store::Store::new(writer, clock);
     let control = control::Control::new(socket, !arguments.untimed);
     Ok(match arguments.nbd {
@@ -125,6 +134,20 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
         }
         None => server::serve(store, fuse::Mount::new()?, control)?,
     })
+}
+
+fn parse_user(text: &str) -> Result<(u32, u32), String> {
+    text.split_once(':')
+        .and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)))
+        .ok_or_else(|| "UID:GID".into())
+}
+
+/// Give up root: what a guest sends is parsed here.
+fn become_user((uid, gid): (u32, u32)) -> nix::Result<()> {
+    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+    nix::unistd::setgroups(&[])?;
+    nix::unistd::setresgid(gid, gid, gid)?;
+    nix::unistd::setresuid(uid, uid, uid)
 }
 
 /// The kernel kills us when our parent dies, so that no disk outlives its cell.

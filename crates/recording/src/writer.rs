@@ -34,7 +34,8 @@ pub struct Writer {
     last_complete_ns: u64,
     shared: Arc<Shared>,
     sealed: Sender<Arc<FrameBuffer>>,
-    storing: JoinHandle<()>,
+    /// Gives the file back at its end: by then its path may lead to another, or be closed to us.
+    storing: JoinHandle<File>,
     cache: PieceCache,
 }
 
@@ -301,19 +302,15 @@ impl Writer {
             ..
         } = self;
         drop(sealed);
-        if storing.join().is_err() {
+        let Ok(mut file) = storing.join() else {
             return Err(Error::new(
                 ErrorKind::Io,
                 format!("storing {} stopped", shared.path.display()),
             ));
-        }
+        };
         let mut state = shared.lock();
         state.check()?;
         if whole {
-            let mut file = OpenOptions::new()
-                .append(true)
-                .open(&shared.path)
-                .map_err(|e| Error::io("opening", &shared.path, e))?;
             let end = end_frame(state.frames_at.len() as u32, self.last_complete_ns);
             file.write_all(end.as_bytes())
                 .map_err(|e| Error::io("writing", &shared.path, e))?;
@@ -333,7 +330,7 @@ fn store_frames(
     mut file: File,
     mut encoder: Encoder,
     sealed: &Receiver<Arc<FrameBuffer>>,
-) {
+) -> File {
     let mut encoded = EncodedFrame::default();
     while let Ok(frame) = sealed.recv() {
         let stored = encoder.encode(&frame, &mut encoded).and_then(|()| {
@@ -346,7 +343,7 @@ fn store_frames(
             let _ = file.set_len(state.file_bytes);
             state.failed = Some((error.kind, error.context));
             shared.frame_stored.notify_all();
-            return;
+            return file;
         }
         let at = state.file_bytes;
         state.frames_at.push(at);
@@ -358,4 +355,5 @@ fn store_frames(
         }
         shared.frame_stored.notify_all();
     }
+    file
 }
