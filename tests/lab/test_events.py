@@ -84,7 +84,7 @@ def test_a_damaged_stream_never_raises_anything_else(stage: Any, faults: list[tu
         if stream and kind == "bytes":
             at = where % len(stream)
             stream = stream[:at] + what + stream[at:]
-    story = Story(["mkfs", "mount", "unpack", "build"], ["main"], lambda _: None)
+    story = Story(["mkfs", "mount", "unpack", "build"], ["main"], ["superblock"], lambda _: None)
     story.begin()
     with contextlib.suppress(ProtocolError):
         for line in stream.splitlines():

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from fscost.errors import HostError
-from fscost.lab.cell import lines
 from fscost.lab.cell.events import Alive, Bye, Hello, Output, ProtocolError
 from fscost.lab.vm import port
 from fscost.lab.vm.port import Port
@@ -88,8 +87,7 @@ def test_nonsense_is_told_with_the_kernels_words(machine: Machine, said: bytes) 
         heard(machine)
 
 
-def test_a_line_without_an_end(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1 << 20)
+def test_a_line_without_an_end(machine: Machine) -> None:
     with flood(machine, lambda: b"x" * 65536), pytest.raises(ProtocolError, match="longer than"):
         heard(machine)
 

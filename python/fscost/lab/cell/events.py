@@ -5,9 +5,12 @@ The fields are those of docs/cell-protocol.md.
 
 import json
 import math
+from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from fscost.lab.cell import bounds
 
 MAX_COUNT = 1 << 63  # the kernel's counters are 64 bit; a larger number is damage
 MAX_EVENTS = 10_000
@@ -77,7 +80,7 @@ class Interval:
     metadata_used_bytes: int | None
     sync_calls: int | None
     probe_interval_ms: int | None
-    pauses_ns: tuple[int, ...]
+    pauses_ns: "array[int]"
     counters: dict[str, dict[str, int]]
 
 
@@ -130,7 +133,12 @@ Event = Attached | Mounted | Inspected | Interval | Failed | Done | Hello | Aliv
 
 def parse(line: bytes) -> Event:
     """One line of the agent's output."""
+    pauses: array[int] | None = None
     try:
+        if len(line) > bounds.MAX_LINE_BYTES:
+            line, pauses = bounds.take_pauses(line)
+        if len(line) > bounds.MAX_LINE_BYTES:
+            raise ValueError(f"longer than {bounds.MAX_LINE_BYTES} bytes")
         value = json.loads(line, parse_float=_finite, parse_constant=_finite)
         # Half a surrogate pair is a legal escape, but no file can be written with it.
         if b"\\ud" in line.lower():
@@ -142,7 +150,10 @@ def parse(line: bytes) -> Event:
     builder = _BUILDERS.get(kind)
     if builder is None:
         raise ProtocolError(f"unknown event {kind[:40]!r}")
-    return builder(fields)
+    if len(line) > bounds.MAX_BYTES.get(kind, bounds.MAX_LINE_BYTES):
+        raise ProtocolError(f"{kind!r} of {len(line)} bytes")
+    event = builder(fields)
+    return replace(event, pauses_ns=pauses) if pauses is not None and isinstance(event, Interval) else event
 
 
 class _Fields:
@@ -196,14 +207,14 @@ class _Fields:
             raise self._wrong(name, "a list of texts")
         return tuple(value)
 
-    def probe(self, name: str) -> tuple[int | None, tuple[int, ...]]:
+    def probe(self, name: str) -> tuple[int | None, "array[int]"]:
         if self._value.get(name) is None:
-            return None, ()
+            return None, array("q")
         inner = _Fields(self.object(name), self._line)
         pauses = inner._value.get("pauses_ns")
         if not isinstance(pauses, list) or not all(_is_count(pause) for pause in pauses):
             raise self._wrong("pauses_ns", "a list of counts")
-        return inner.count("interval_ms"), tuple(pauses)
+        return inner.count("interval_ms"), array("q", pauses)
 
     def counters(self, name: str) -> dict[str, dict[str, int]]:
         result = {}
@@ -225,7 +236,7 @@ def _mounted(fields: _Fields) -> Mounted:
 
 
 def _inspected(fields: _Fields) -> Inspected:
-    return Inspected(fields.text("name"), fields.text("output"))
+    return Inspected(fields.text("name"), fields.text("output")[: bounds.MAX_INSPECTED_CHARACTERS])
 
 
 def _interval(fields: _Fields) -> Interval:

@@ -5,9 +5,9 @@ import selectors
 import time
 from collections.abc import Iterator
 
+from fscost.lab.cell.bounds import limit_bytes
 from fscost.lab.cell.events import OverdueError, ProtocolError
 
-MAX_LINE_BYTES = 64 << 20  # a probe's pauses of an hour at 1 ms are about 30 MB
 _CHUNK_BYTES = 1 << 16
 
 
@@ -29,13 +29,14 @@ class Lines:
             selector.register(self._descriptor, selectors.EVENT_READ)
             while True:
                 while (end := pending.find(b"\n", searched)) >= 0:
-                    line = bytes(pending[:end])
+                    with memoryview(pending) as view:
+                        line = bytes(view[:end])
                     del pending[: end + 1]
                     searched = 0
                     yield line
                 searched = len(pending)
-                if searched > MAX_LINE_BYTES:
-                    raise ProtocolError(f"a line longer than {MAX_LINE_BYTES} bytes")
+                if searched > limit_bytes(pending):
+                    raise ProtocolError(f"a line longer than {limit_bytes(pending)} bytes")
                 left_s = deadline - time.monotonic()
                 # The time is up also for one that never stops talking.
                 if left_s <= 0 or not selector.select(min(silence_s, left_s)):

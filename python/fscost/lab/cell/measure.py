@@ -38,7 +38,8 @@ def measure(
     keep = False
     is_recorded = built["disk_server"] is not None
     try:
-        story = Story(plan.interval_names(cell), [disk["name"] for disk in built["disks"]], on_step)
+        disks, inspects = ([each["name"] for each in built[kind]] for kind in ("disks", "inspect"))
+        story = Story(plan.interval_names(cell), disks, inspects, on_step)
         result = _run(cell, options, story, built, agent, in_guest)
         if result.status == "done" and is_recorded:
             result = _proven(result, paths, story)

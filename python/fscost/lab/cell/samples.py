@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from fscost.lab.base import VIRTUAL_SECONDS, Sample
 from fscost.lab.cell.events import Interval
 
@@ -102,7 +104,7 @@ def _values(interval: Interval) -> Iterator[tuple[str, float]]:
 
 def percentile(values: Sequence[int], percent: float) -> int:
     """Nearest rank: a pause that really happened, never one between two."""
-    return sorted(values)[max(0, math.ceil(percent / 100 * len(values)) - 1)]
+    return int(np.sort(np.asarray(values))[max(0, math.ceil(percent / 100 * len(values)) - 1)])
 
 
 def _seconds(ns: int) -> float:
