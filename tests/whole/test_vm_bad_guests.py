@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -95,25 +96,89 @@ def test_a_guest_that_goes_on_for_ever(guests: Any, monkeypatch: pytest.MonkeyPa
     assert "did not end in the time that its steps may take" in because
 
 
-def test_a_guest_that_wants_out(guests: Any, tmp_path: Path) -> None:
-    """It is root, and finds the host's files read-only and no network; QEMU is in its sandbox."""
+BARE = "mkdir -p /tmp/bare && mount --bind / /tmp/bare"
+"""The share of the host's root without what the guest has mounted over it (docs/vm.md)."""
+
+
+@pytest.fixture
+def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """Words that a guest must not learn, each with the command that asks for it."""
+    at_home = Path.home() / f".fscost-secret-{os.getpid()}"
+    at_home.write_text("secret-of-home")
+    at_home.chmod(0o600)
+    in_tmp = Path(f"/tmp/fscost-secret-{os.getpid()}")
+    in_tmp.write_text("secret-of-tmp")
+    in_tmp.chmod(0o600)
+    environment = {"FSCOST_SECRET": "secret-of-environment", "PATH": os.environ["PATH"]}
+    process = subprocess.Popen(["sleep", "600"], env=environment)
+    monkeypatch.setenv("FSCOST_SECRET", "secret-of-fscost")  # what QEMU would inherit
+    try:
+        yield {
+            "secret-of-home": f"cat /tmp/bare{at_home}",
+            "secret-of-environment": f"cat /tmp/bare/proc/{process.pid}/environ",
+            "secret-of-fscost": "cat /tmp/bare/proc/self/environ /tmp/bare/proc/*/environ",
+            # Other users' files are hidden from root's guests only: an ordinary user's QEMU is that user.
+            **({"secret-of-tmp": f"cat /tmp/bare{in_tmp}"} if os.geteuid() == 0 else {}),
+        }
+    finally:
+        at_home.unlink()
+        in_tmp.unlink()
+        process.kill()
+        process.wait()
+
+
+def test_a_guest_that_wants_out(guests: Any, secrets: dict[str, str], tmp_path: Path) -> None:
+    """It is root, and sees no process, no home, no secret and no network of the host's, and writes nothing."""
     kept = tmp_path / "input"
     kept.mkdir()
     (kept / "file").write_text("ours")
-    wants = "mount -o remount,rw {input}; echo theirs > {input}/file; echo theirs > {input}/new; cat /sys/bus/pci/devices/*/class; sleep 1"
-    modes: list[str] = []
+    (kept / "file").chmod(0o600)
+    folders = ("proc", "sys", "dev", "run", "root", "home")
+    lines = [
+        BARE,
+        *(f"echo in {name}: $(ls -A /tmp/bare/{name} | tr '\\n' ' ')" for name in folders),
+        *secrets.values(),
+        "cat /tmp/bare/etc/shadow && echo shadow was read",
+        "for place in / /etc /tmp /var/tmp /root /home /run; do echo theirs > /tmp/bare/$place/theirs && echo wrote $place; done",
+        "mknod /tmp/bare/tmp/node b 8 0 && echo made a node",
+        "mount -o remount,rw {input}; echo theirs > {input}/file; echo theirs > {input}/new; echo input: $(cat {input}/file)",
+        "cat /sys/bus/pci/devices/*/class; sleep 1; true",
+    ]
+    seen: dict[str, dict[str, str]] = {}
+    roots: list[set[str]] = []
 
     def look() -> None:
-        [pid] = [pid for pid, program in children().items() if program == "qemu-system-x86_64"]
-        modes.extend(line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("Seccomp:"))
+        for pid, program in children().items():
+            status = Path(f"/proc/{pid}/status").read_text().splitlines()
+            seen[program] = {line.split(":")[0]: line.split()[1] for line in status if len(line.split()) > 1}
+            if program == "qemu-system-x86_64":
+                assert b"FSCOST_SECRET" not in Path(f"/proc/{pid}/environ").read_bytes()
+                roots.append({name for name in folders if any(Path(f"/proc/{pid}/root/{name}").iterdir())})
 
     with once_working(guests, look):
-        result = guests.done(guests.cell("ext4", wants, input=kept))
+        result = guests.done(guests.cell("ext4", "; ".join(lines), input=kept))
+    said = result.output.read_text()
     assert {path.name: path.read_text() for path in kept.iterdir()} == {"file": "ours"}
-    assert result.output.read_text().count("Read-only file system") == 2
-    assert re.findall(r"^0x01(?=....$)", result.output.read_text(), re.MULTILINE), "its disk"
-    assert not re.findall(r"^0x02(?=....$)", result.output.read_text(), re.MULTILINE), "a network device"
-    assert modes == ["2"], "filtered (proc(5))"
+    assert "input: ours" in said, "root's own file, which the user that QEMU runs as may not read"
+    assert result.facts["guest"]["confinement"]["is_hidden"], "no user namespaces for ordinary users here"
+    for name in folders:
+        # The folder that the tests work in may lie there, and nothing else.
+        [shown] = [line.partition(": ")[2].split() for line in said.splitlines() if line.startswith(f"in {name}:")] or [[]]
+        here = Path.cwd().parts
+        assert shown == ([here[2]] if here[1] == name else []), said
+    for secret in secrets:
+        assert secret not in said
+    for claim in ("shadow was read", "wrote /", "made a node"):
+        assert claim not in said
+    assert re.findall(r"^0x01(?=....$)", said, re.MULTILINE), "its disk"
+    assert not re.findall(r"^0x02(?=....$)", said, re.MULTILINE), "a network device"
+    assert roots == [{"proc", "dev", "run"}], "QEMU's own: its descriptors, two nodes, the shares"
+    machine, server = seen["qemu-system-x86_64"], seen["fscost-disk"]
+    assert machine["Seccomp"] == "2", "filtered (proc(5))"
+    assert machine["NoNewPrivs"] == "1"
+    for status in (machine, server):
+        assert int(status["CapEff"], 16) == 0
+        assert status["Uid"] != "0", "not even for root"
 
 
 def test_what_is_told_of_a_guest_is_what_it_is(guests: Any) -> None:

@@ -7,6 +7,7 @@ mod background;
 mod btrfs_space;
 mod cell;
 mod child;
+mod confine;
 mod control;
 mod counters;
 mod cpu;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Some("guest") => guest::main(),
         Some("forward") => forward::main(&std::env::args().skip(2).collect::<Vec<_>>()),
         Some("tied") => tied::main(&std::env::args().skip(2).collect::<Vec<_>>()),
+        Some(mount_attributes::HOLD) => mount_attributes::hold(),
         Some("--version") => {
             println!("fscost-agent {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

@@ -1,37 +1,130 @@
 //! mount_setattr(2), which rustix does not have.
 
 use nix::libc;
-use std::ffi::CString;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 
-/// For every file of the mount, but not for devices.
+/// No writing to files; devices can be written.
 pub const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY;
+/// No set-user-ID programs.
+pub const NOSUID: u64 = libc::MOUNT_ATTR_NOSUID;
+/// No device nodes.
+pub const NODEV: u64 = libc::MOUNT_ATTR_NODEV;
+/// No programs.
+pub const NOEXEC: u64 = libc::MOUNT_ATTR_NOEXEC;
 
-/// Sets attributes of the mount on `path` and of every mount below it.
+/// The subcommand that [`exchange_owner`] starts.
+pub const HOLD: &str = "hold-namespace";
+
+/// Entry of that process: it waits until its input ends.
+pub fn hold() -> ExitCode {
+    let _ = io::copy(&mut io::stdin(), &mut io::sink());
+    ExitCode::SUCCESS
+}
+
+/// Sets attributes of the mount on `path` and of those below it.
 pub fn set_recursively(path: &Path, attributes: u64) -> io::Result<()> {
-    let path = CString::new(path.as_os_str().as_bytes())?;
-    let change = libc::mount_attr {
+    let mount = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    set_attributes(&mount, attributes)
+}
+
+/// Sets attributes of a mount and of those below it.
+pub fn set_attributes(tree: &OwnedFd, attributes: u64) -> io::Result<()> {
+    change(tree.as_fd(), libc::AT_RECURSIVE, attributes, None)
+}
+
+/// Sets attributes of one mount.
+pub fn set_own(mount: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
+    change(mount, 0, attributes, None)
+}
+
+/// Lets what `owner` (user, group) owns on the file system of a detached mount appear to be `user`'s, and the other way round.
+pub fn exchange_owner(tree: &OwnedFd, owner: (u32, u32), user: (u32, u32)) -> io::Result<()> {
+    let namespace = namespace(&exchange(owner.0, user.0), &exchange(owner.1, user.1))?;
+    change(
+        tree.as_fd(),
+        0,
+        libc::MOUNT_ATTR_IDMAP,
+        Some(namespace.as_fd()),
+    )
+}
+
+fn change(
+    mount: BorrowedFd<'_>,
+    flags: i32,
+    attributes: u64,
+    namespace: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let mut asked = libc::mount_attr {
         attr_set: attributes,
         attr_clr: 0,
         propagation: 0,
-        userns_fd: 0,
+        userns_fd: namespace.map_or(0, |fd| fd.as_raw_fd() as u64),
     };
-    // SAFETY: the kernel reads `path` up to its zero byte and `change` by its size; both outlive the call.
-    let result = unsafe {
+    // SAFETY: the path is an empty C string, and the structure outlives the call and has the size that is passed.
+    let returned = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            libc::AT_RECURSIVE,
-            &raw const change,
-            size_of_val(&change),
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            (libc::AT_EMPTY_PATH | flags) as libc::c_uint,
+            &raw mut asked,
+            size_of::<libc::mount_attr>(),
         )
     };
-    if result == 0 {
+    if returned == 0 {
         Ok(())
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Lines of uid_map (user_namespaces(7)): every number is itself, but for these two.
+fn exchange(one: u32, other: u32) -> String {
+    let (low, high) = (one.min(other), one.max(other));
+    let mut lines = Vec::new();
+    let mut same = |from: u32, to: u32| {
+        if from < to {
+            lines.push(format!("{from} {from} {}", to - from));
+        }
+    };
+    same(0, low);
+    same(low.saturating_add(1), high);
+    same(high.saturating_add(1), u32::MAX);
+    if low == high {
+        lines.push(format!("{low} {low} 1"));
+    } else {
+        lines.push(format!("{low} {high} 1\n{high} {low} 1"));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// A user namespace with these maps. It lives as long as the descriptor; the process that began it has ended.
+fn namespace(users: &str, groups: &str) -> io::Result<OwnedFd> {
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg(HOLD)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null());
+    // SAFETY: unshare is a system call; nothing is allocated and no lock is taken.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWUSER)
+                .map_err(<Errno as Into<io::Error>>::into)
+        });
+    }
+    let mut holder = command.spawn()?;
+    let folder = format!("/proc/{}", holder.id());
+    let made = fs::write(format!("{folder}/uid_map"), users)
+        .and_then(|()| fs::write(format!("{folder}/gid_map"), groups))
+        .and_then(|()| File::open(format!("{folder}/ns/user")));
+    drop(holder.stdin.take());
+    holder.wait()?;
+    Ok(made?.into())
 }

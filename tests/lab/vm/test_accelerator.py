@@ -7,9 +7,10 @@ import pytest
 
 from fscost.errors import HostError
 from fscost.lab.vm import accelerator, image, qemu
+from fscost.lab.vm.confinement import Confinement
 from fscost.lab.vm.kernels import GuestKernel
 
-KERNEL, AGENT = GuestKernel("6.12.9-test", Path("/vmlinux"), Path("/modules")), Path("/agent")
+KERNEL, AGENT = GuestKernel("6.12.9-test", Path("/dev/null"), Path("/modules")), Confinement(Path("/agent"))
 
 
 class Guest:
@@ -18,9 +19,11 @@ class Guest:
     asked = 0
     trouble: str | None = None
 
-    def __init__(self, arguments: list[str], _: Path) -> None:
-        assert "kvm" in arguments
-        assert Path(arguments[arguments.index("-initrd") + 1]).read_bytes() == b"an initramfs"
+    def __init__(self, machine: qemu.Machine, confinement: Confinement, _: object, descriptors: tuple[int, ...]) -> None:
+        assert machine.accelerator == qemu.KVM
+        assert confinement == AGENT
+        assert machine.initramfs == f"/proc/self/fd/{descriptors[1]}"
+        assert Path(machine.initramfs).read_bytes() == b"an initramfs"
         Guest.asked += 1
 
     def __enter__(self) -> "Guest":
@@ -53,8 +56,8 @@ def test_a_guest_is_asked_once(folder: Path, monkeypatch: pytest.MonkeyPatch, tr
         assert because is None if trouble is None else "did not answer under it in 3 s: it was silent for 3 s" in str(because)
     assert accelerator.choose(KERNEL, AGENT) == chosen
     assert Guest.asked == 1
-    assert sorted(path.name for path in folder.rglob("*") if path.is_file()) == [".lock", "because"]
-    accelerator.why_no_kvm(GuestKernel("6.1", Path("/vmlinux"), Path("/modules")), AGENT)
+    assert sorted(path.name for path in folder.rglob("*") if path.is_file()) == [".lock", "COMPLETE", "because"]
+    accelerator.why_no_kvm(GuestKernel("6.1", Path("/dev/null"), Path("/modules")), AGENT)
     assert Guest.asked == 2, "of another kernel"
     monkeypatch.setattr(qemu, "version", lambda: "another")
     accelerator.why_no_kvm(KERNEL, AGENT)

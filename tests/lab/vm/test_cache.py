@@ -1,5 +1,6 @@
 """The cache holds what is complete, or nothing; and says why."""
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from tests.lab.vm.test_guest_kernel import module
 
 from fscost.errors import HostError
 from fscost.lab.vm import cache, qemu, snapshot
+from fscost.lab.vm.cache import DamagedError
+from fscost.lab.vm.confinement import Confinement
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.qemu import EMULATION, KVM, Accelerator
 
@@ -85,10 +88,10 @@ def test_a_snapshot_is_of_all_that_goes_into_it(tmp_path: Path, monkeypatch: pyt
         for name, says in ({"ext4": "6.12"} | modules).items():
             (folder / f"{name}.ko").write_bytes(module(version=says))
         found = GuestKernel("6.12", folder / "vmlinux", folder)
-        return snapshot.take(found, folder / "agent", accelerator, lambda _: None, lambda _: nullcontext()).folder
+        return snapshot.take(found, Confinement(folder / "agent"), accelerator, lambda _: None, lambda _: nullcontext()).folder
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(snapshot.Snapshot, "save", lambda *_: "6.12")
+    monkeypatch.setattr(snapshot, "save", lambda made, *_: (made / "state").write_text("state") and "6.12")
     known = taken("a")
     assert taken("b") == known, "wherever it lies"
     others = [taken("a", KVM), taken("a", kernel="another"), taken("a", agent="another"), taken("a", ext4="built again"), taken("a", xfs="6.12")]
@@ -105,5 +108,130 @@ def test_those_used_last_stay(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         os.utime(tmp_path / name, (1000 - age, 1000 - age))
     (tmp_path / ".making-x").mkdir()
-    snapshot._forget_others(tmp_path)
+    cache.discard_all_but(tmp_path, 7)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".making-x", *names[-7:]]
+    cache.discard_all_but(tmp_path, 20)
+    assert len(list(tmp_path.iterdir())) == 8
+
+
+def entry(folder: Path) -> Path:
+    """With two files."""
+
+    def make(made: Path) -> None:
+        (made / "modules").mkdir()
+        (made / "modules" / "one").write_text("a module")
+        (made / "state").write_text("a state")
+
+    return cache.complete(folder, make)
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["state", "modules/one"])
+@pytest.mark.parametrize("damage", [flip, lambda file: os.truncate(file, 1), Path.unlink])
+def test_a_damaged_entry_is_noticed(tmp_path: Path, name: str, damage: Callable[[Path], None]) -> None:
+    folder = entry(tmp_path / "one")
+    cache.check(folder)
+    damage(folder / name)
+    with pytest.raises(DamagedError):
+        cache.check(folder)
+
+
+def test_a_file_in_use_is_checked_again_when_it_changes(tmp_path: Path) -> None:
+    folder = entry(tmp_path / "one")
+    file = cache.CheckedFile(folder / "state", cache.digests(folder)["state"])
+    assert file.read() == b"a state"
+    flip(folder / "state")
+    with pytest.raises(DamagedError, match="state differs"):
+        file.read()
+
+
+def test_deleting_an_entry_takes_nothing_from_who_uses_it(tmp_path: Path) -> None:
+    folder = entry(tmp_path / "one")
+    file = cache.CheckedFile(folder / "state", cache.digests(folder)["state"])
+    cache.discard(folder)
+    assert [path.name for path in tmp_path.iterdir()] == [cache.LOCK]
+    assert file.read() == b"a state"
+
+
+def test_half_of_an_entry_does_not_count(tmp_path: Path) -> None:
+    """One that was deleted in part, or written to by somebody after the deletion (findings, G1)."""
+    folder = entry(tmp_path / "one")
+    (folder / cache.COMPLETE).unlink()
+    assert not cache.is_complete(folder)
+    entry(folder)
+    cache.check(folder)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [cache.LOCK, "one"]
+
+
+def test_the_lock_is_neither_followed_nor_emptied(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("ours")
+    (tmp_path / "cache").mkdir(mode=0o700)
+    (tmp_path / "cache" / cache.LOCK).symlink_to(victim)
+    with pytest.raises(HostError, match="Too many levels of symbolic links"):
+        entry(tmp_path / "cache" / "one")
+    assert victim.read_text() == "ours"
+
+
+@pytest.mark.root
+def test_a_cache_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    folder = entry(tmp_path / "cache" / "one")
+    for changed in (folder, folder.parent):
+        os.chown(changed, 65534, 65534)
+        with pytest.raises(HostError, match="belongs to user 65534"):
+            entry(folder)
+        os.chown(changed, 0, 0)
+    entry(folder)
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
+def test_a_cache_that_others_can_write_is_refused(tmp_path: Path, mode: int) -> None:
+    folder = entry(tmp_path / "cache" / "one")
+    folder.chmod(mode)
+    with pytest.raises(HostError, match="can be written by other users") as raised:
+        entry(folder)
+    assert "chmod go-w" in str(raised.value.remedy)
+    folder.chmod(0o700)
+    folder.parent.chmod(0o777)
+    with pytest.raises(HostError, match="can be written by other users"):
+        entry(folder)
+
+
+def test_a_cache_that_cannot_be_written_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = entry(tmp_path / "one")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(cache, "_alone", refuse)
+    assert entry(folder) == folder
+    cache.discard(folder)
+    cache.check(folder)
+    with pytest.raises(HostError, match="Read-only file system") as raised:
+        entry(tmp_path / "two")
+    assert "XDG_CACHE_HOME" in str(raised.value.remedy)
+
+
+def test_a_relative_cache_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", "somewhere")
+    assert cache.root() == tmp_path / ".cache" / "fscost"
+
+
+def test_an_entry_is_durable_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[tuple[list[str], bool]] = []
+    flush = cache._flush
+
+    def note(folder: Path) -> None:
+        flushed.append((sorted(path.name for path in folder.iterdir()), (tmp_path / "one").exists()))
+        flush(folder)
+
+    monkeypatch.setattr(cache, "_flush", note)
+    entry(tmp_path / "one")
+    files = ["modules", "state"]
+    assert flushed == [(files, False), (sorted([cache.COMPLETE, *files]), False), ([cache.LOCK, "one"], True)]

@@ -8,23 +8,25 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fscost import host, profile
 from fscost.errors import HostError
-from fscost.lab.cell.binaries import Binaries
+from fscost.lab.cell.binaries import Binaries, find_binaries
 from fscost.lab.cell.events import Alive, Bye, Output, ProtocolError
-from fscost.lab.vm import accelerator, disks, kernels, lab, qemu, snapshot
+from fscost.lab.vm import accelerator, confinement, disks, kernels, lab, qemu, snapshot
 from fscost.lab.vm.checks import checks
+from fscost.lab.vm.confinement import Confinement
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.lab import VmLab
 from fscost.lab.vm.qmp import Monitor
-from fscost.lab.vm.snapshot import Snapshot
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 
+CONFINEMENT = Confinement(find_binaries().agent)
 KERNEL = GuestKernel("6.12.9-test", Path("/cache/vmlinux"), Path("/cache/modules"))
 
 
@@ -33,7 +35,9 @@ def test_doctor_says_what_is_there(monkeypatch: pytest.MonkeyPatch, version: str
     monkeypatch.setattr(qemu, "version", lambda: version)
     monkeypatch.setattr(kernels, "cached", lambda _: kernel)
     monkeypatch.setattr(accelerator, "why_no_kvm", lambda *_: because)
-    first, *of_kernels, kvm = checks(Path("/agent"))
+    monkeypatch.setattr(confinement, "choose", lambda agent, _: Confinement(agent, (65534, 65534), True))
+    first, view, *of_kernels, kvm = checks(Path("/agent"))
+    assert view.ok == (version is not None)
     assert (first.ok, first.required) == (version is not None, True)
     assert [check.ok for check in of_kernels] == [kernel is not None] * len(kernels.PACKAGES)
     assert kvm.ok == (kernel is not None and because is None)
@@ -45,6 +49,15 @@ def test_doctor_says_what_is_there(monkeypatch: pytest.MonkeyPatch, version: str
         assert [check.detail for check in of_kernels] == ["Linux 6.12.9-test, /cache"] * len(kernels.PACKAGES)
         assert kvm.detail == (because or "a guest answers under it")
     assert checks(None)[-1].detail.startswith("not asked")
+
+
+def test_doctor_says_why_a_guest_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise HostError("`qemu-system-x86_64 --version` failed: no library", "install it again")
+
+    monkeypatch.setattr(qemu, "version", broken)
+    [first, *_] = checks(Path("/agent"))
+    assert (first.ok, first.required, first.detail) == (False, True, "`qemu-system-x86_64 --version` failed: no library")
 
 
 @pytest.fixture
@@ -105,7 +118,8 @@ def test_what_a_kernel_lacks_is_why_not(emulated: VmLab, tmp_path: Path, monkeyp
 
 def test_one_image_with_other_modules_is_another_kernel(emulated: VmLab, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[Path] = []
-    monkeypatch.setattr(snapshot, "take", lambda kernel, *_: taken.append(kernel.modules) or Snapshot(kernel.modules, qemu.EMULATION))
+    monkeypatch.setattr(snapshot, "take", lambda kernel, *_: taken.append(kernel.modules) or SimpleNamespace(folder=kernel.modules))
+    monkeypatch.setattr(emulated, "_confinement", CONFINEMENT)
     cells = []
     for name in ("/a/vmlinuz", "/b/vmlinuz"):
         monkeypatch.setitem(emulated._kernels, name, replace(KERNEL, modules=Path(name).parent))
@@ -172,13 +186,34 @@ def test_what_qemu_complains_of_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     program.chmod(0o755)
     monkeypatch.setattr(qemu, "tool", lambda _: program)
     with pytest.raises(HostError, match="QEMU did not start: no such option"):
-        qemu.Qemu([], program)
+        qemu.Qemu(qemu.Machine(qemu.EMULATION, "/k", "/i"), CONFINEMENT)
+
+
+def test_a_qemu_that_is_killed_is_told_from_one_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "qemu"
+    monkeypatch.setattr(qemu, "tool", lambda _: program)
+    for signal, expected in (("KILL", qemu.KilledError), ("ABRT", HostError)):
+        program.write_text(f"#!/bin/sh\nkill -{signal} $$\n")
+        program.chmod(0o755)
+        with pytest.raises(HostError) as raised:
+            qemu.Qemu(qemu.Machine(qemu.EMULATION, "/k", "/i"), CONFINEMENT)
+        assert type(raised.value) is expected
+
+
+def test_a_qemu_without_a_version_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would silently get a snapshot of its own."""
+    program = tmp_path / "qemu"
+    monkeypatch.setattr(qemu, "tool", lambda _: program)
+    program.write_text("#!/bin/sh\necho cannot load a library >&2; exit 127\n")
+    program.chmod(0o755)
+    with pytest.raises(HostError, match="version` failed: cannot load a library"):
+        qemu.version()
+    monkeypatch.setattr(qemu, "tool", lambda _: None)
+    assert qemu.version() is None
 
 
 def test_commas_in_paths() -> None:
-    assert "path=/a,,b" in qemu.Share("input", Path("/a,b")).arguments[1]
-    machine = qemu.Machine(qemu.EMULATION, Path("/k"), Path("/i"))
-    assert any("mem-path=/a,,b/memory," in word for word in machine.arguments(Path("/a,b/memory"), is_private=True))
+    assert "path=/a,,b" in qemu.share_arguments("input", Path("/a,b"))[1]
 
 
 @pytest.fixture

@@ -1,56 +1,175 @@
-"""What guests are made of is kept below the user's cache: kernels, snapshots. Each is there complete, or not at all."""
+"""Cache of guest kernels and snapshots below the user's cache folder.
 
+An entry is a folder. It is complete when its last file, `COMPLETE`, lists the digest of every other file. Entries are made in a
+folder beside their place, flushed, and renamed; they are renamed away before they are deleted. So whoever is killed, and whenever,
+an entry is complete or it does not count. The guest's memory and the kernel that it runs come from here: the cache is used only if
+nobody else can write to it.
+"""
+
+import ctypes
 import errno
 import fcntl
+import hashlib
+import json
 import os
 import shutil
+import stat
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from fscost.errors import HostError
 
+COMPLETE = "COMPLETE"
+"""Written last: a JSON object, the SHA-256 of each other file by its path."""
+LOCK = ".lock"
 _UNFINISHED = ".making-"
+_UNWANTED = ".gone-"
 _ANOTHER = "XDG_CACHE_HOME=…"
 _FULL_BYTES = 1 << 20
-"""With less than this free, a disk is full: who needs a large piece fails before the last byte is taken."""
+"""A disk with less free space is full: a program that needs a large piece fails before the last byte is taken."""
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def root() -> Path:
-    """`$XDG_CACHE_HOME/fscost`, or below `~/.cache`."""
-    base = os.environ.get("XDG_CACHE_HOME")
+    """`$XDG_CACHE_HOME/fscost`, or `~/.cache/fscost`. A relative path is ignored, as the XDG Base Directory Specification asks."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
     try:
-        return (Path(base) if base else Path.home() / ".cache") / "fscost"
+        base = Path(named) if Path(named).is_absolute() else Path.home() / ".cache"
     except RuntimeError:
-        raise HostError("there is no home for what guests are made of", f"name a folder for it: {_ANOTHER}") from None
+        raise HostError("this user has no home directory for guest kernels and snapshots", f"name a folder: {_ANOTHER}") from None
+    return base / "fscost"
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether the entry was made to its end. HostError when somebody else could have written it."""
+    if not folder.is_dir():
+        return False
+    _refuse_writable_by_others(folder)
+    return (folder / COMPLETE).is_file()
+
+
+class DamagedError(HostError):
+    """A file of a complete entry is gone, or differs from its digest."""
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Of every file of a complete entry, by its path."""
+    try:
+        found = json.loads((folder / COMPLETE).read_text())
+    except (OSError, ValueError) as error:
+        raise DamagedError(f"{folder / COMPLETE}: {error}") from None
+    if not isinstance(found, dict):
+        raise DamagedError(f"{folder / COMPLETE} is no list of digests")
+    return found
+
+
+class CheckedFile:
+    """A file of an entry, open and equal to its digest; the entry may be deleted meanwhile. DamagedError when it differs."""
+
+    def __init__(self, path: Path, digest: str | None) -> None:
+        self._path, self._digest = path, digest
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise DamagedError(f"{path}: {error.strerror}") from None
+        weakref.finalize(self, os.close, self._descriptor)
+        self._checked: tuple[int, int] | None = None
+        self._check()
+
+    def read(self) -> bytes:
+        """All of it."""
+        with self.reopened() as descriptor, open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+
+    @contextmanager
+    def reopened(self) -> Iterator[int]:
+        """A descriptor with a position of its own."""
+        self._check()
+        descriptor = os.open(f"/proc/self/fd/{self._descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _check(self) -> None:
+        """By its digest when it may have changed since the last look."""
+        status = os.fstat(self._descriptor)
+        seen = (status.st_size, status.st_mtime_ns)
+        if seen == self._checked:
+            return
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        with open(self._descriptor, "rb", closefd=False) as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != self._digest:
+            raise DamagedError(f"{self._path.name} differs from its digest")
+        self._checked = seen
+
+
+def check(folder: Path) -> None:
+    """DamagedError when any file of a complete entry differs from its digest."""
+    for name, digest in digests(folder).items():
+        CheckedFile(folder / name, digest)
 
 
 def complete(folder: Path, make: Callable[[Path], None]) -> Path:
-    """`folder`, made by `make` in an empty folder if it is not there. Others who want one beside it wait."""
-    if folder.is_dir():
-        return folder
+    """`folder`, which `make` fills in an empty folder if it is not complete. Concurrent callers wait."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        if is_complete(folder):
+            return folder
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _refuse_writable_by_others(folder.parent)
         with _alone(folder.parent):
-            # Others may have made it meanwhile; and whoever was killed while making one holds the lock no more.
-            for left in folder.parent.glob(f"{_UNFINISHED}*"):
-                shutil.rmtree(left, ignore_errors=True)
-            if folder.is_dir():
+            if is_complete(folder):
                 return folder
+            # A process that was killed holds the lock no more.
+            for pattern in (_UNFINISHED, _UNWANTED):
+                for left in folder.parent.glob(f"{pattern}*"):
+                    shutil.rmtree(left, ignore_errors=True)
+            _set_aside(folder)
             with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=folder.parent) as work:
                 made = Path(work) / "made"
-                made.mkdir()
+                made.mkdir(mode=0o700)
                 _make(make, made)
+                _seal(made)
                 made.rename(folder)
+            _flush(folder.parent)
     except OSError as error:
         room = "free some space there, or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         raise HostError(f"{folder}: {error.strerror}", f"{room}name another folder: {_ANOTHER}") from None
     return folder
 
 
+def discard(folder: Path) -> None:
+    """Delete an entry. Files that are open stay readable; nobody sees half of a folder."""
+    try:
+        with _alone(folder.parent):
+            _set_aside(folder)
+    except OSError:
+        # A cache that cannot be written keeps what it has.
+        return
+
+
+def discard_all_but(folder: Path, count: int) -> None:
+    """Keep the `count` entries of `folder` that were used last. The caller makes an entry there, and so holds the lock."""
+    entries = sorted((path for path in folder.iterdir() if not path.name.startswith(".")), key=lambda path: path.stat().st_mtime)
+    for old in entries[: max(0, len(entries) - count)]:
+        _set_aside(old)
+
+
+def _set_aside(folder: Path) -> None:
+    unwanted = folder.with_name(f"{_UNWANTED}{os.urandom(8).hex()}")
+    try:
+        folder.rename(unwanted)
+    except FileNotFoundError:
+        return
+    shutil.rmtree(unwanted, ignore_errors=True)
+
+
 def _make(make: Callable[[Path], None], made: Path) -> None:
-    """Programs for which there is no room say so in their own way, and a guest whose memory is a file dies without a word (SIGBUS)."""
+    """A program that runs out of space reports it in its own words, or not at all."""
     try:
         make(made)
     except HostError as error:
@@ -59,8 +178,58 @@ def _make(make: Callable[[Path], None], made: Path) -> None:
         raise
 
 
+def _seal(made: Path) -> None:
+    files = sorted(path for path in made.rglob("*") if path.is_file() and not path.is_symlink())
+    digests = {str(path.relative_to(made)): _digest(path) for path in files}
+    _flush(made)
+    (made / COMPLETE).write_text(json.dumps(digests))
+    _flush(made)
+
+
+def _flush(folder: Path) -> None:
+    """Make the files below `folder` durable. A kernel has 4,000 modules: one syncfs(2) takes less time than 4,000 fsyncs."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if libc.syncfs(descriptor) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    finally:
+        os.close(descriptor)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _refuse_writable_by_others(folder: Path) -> None:
+    """The rule of sshd(8), StrictModes: an attacker could replace a folder in any of the folders above it."""
+    ours = os.geteuid()
+    resolved = folder.resolve()
+    for part in (resolved, *resolved.parents):
+        status = part.stat()
+        if status.st_uid not in (ours, 0):
+            raise HostError(f"{part} belongs to user {status.st_uid}; fscost runs as user {ours} and does not trust guests from there", _remedy())
+        others = status.st_mode & (_WRITABLE_BY_OTHERS if status.st_gid != os.getegid() or part == resolved else stat.S_IWOTH)
+        # Only the owner of an entry of a sticky folder renames it (inode(7)); the entry itself is checked.
+        if others and not status.st_mode & stat.S_ISVTX:
+            raise HostError(
+                f"{part} can be written by other users; fscost does not trust guests from there", f"`chmod go-w {part}`, or {_remedy()}"
+            )
+    if resolved.stat().st_uid != ours:
+        raise HostError(f"{resolved} belongs to root; fscost runs as user {ours}", _remedy())
+
+
+def _remedy() -> str:
+    return f"name a folder of your own: {_ANOTHER}"
+
+
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    with (folder / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    # Neither followed nor truncated: the name can be guessed.
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(descriptor)

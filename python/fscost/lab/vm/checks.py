@@ -2,17 +2,41 @@
 
 from pathlib import Path
 
+from fscost.errors import HostError
 from fscost.host import Check, install_command, tool
-from fscost.lab.vm import accelerator, cache, kernels, qemu
+from fscost.lab.vm import accelerator, cache, confinement, kernels, qemu
+from fscost.lab.vm.confinement import Confinement
 
 
 def checks(agent: Path | None) -> list[Check]:
     """QEMU first, without which no guest runs; then the kernels that are cached, and how guests run."""
-    return [_qemu(), *(_kernel(name) for name in kernels.PACKAGES), _kvm(agent)]
+    found = _qemu()
+    try:
+        chosen = confinement.choose(agent, qemu.PROGRAM) if agent is not None and found.ok else None
+        return [found, _confinement(chosen), *(_kernel(name) for name in kernels.PACKAGES), _kvm(chosen)]
+    except HostError as error:
+        return [found, Check("guests", False, error.what, error.remedy or "", required=True)]
+
+
+def _confinement(chosen: Confinement | None) -> Check:
+    if chosen is None:
+        return Check("guests' view", False, "not asked: that takes QEMU", "the line above says what is missing for it")
+    user = "" if chosen.user is None else f"QEMU runs as user {chosen.user[0]}; "
+    if chosen.is_hidden:
+        return Check("guests' view", True, f"{user}guests do not see /proc, /sys, /dev, /run, /root and /home of this host")
+    return Check(
+        "guests' view",
+        False,
+        f"{user}guests read every file that its user may read",
+        "allow user namespaces to unprivileged users, or run as root",
+    )
 
 
 def _qemu() -> Check:
-    version = qemu.version()
+    try:
+        version = qemu.version()
+    except HostError as error:
+        return Check("QEMU", False, error.what, error.remedy or "", required=True)
     if version is None:
         return Check("QEMU", False, f"{qemu.PROGRAM} is missing", f"`{install_command([qemu.PROGRAM])}`", required=True)
     return Check("QEMU", True, f"{version}, {tool(qemu.PROGRAM)}", required=True)
@@ -25,12 +49,12 @@ def _kernel(name: str) -> Check:
     return Check(f"guest kernel {name}", True, f"Linux {found.version}, {found.vmlinux.parent}")
 
 
-def _kvm(agent: Path | None) -> Check:
+def _kvm(chosen: Confinement | None) -> Check:
     """Asked of a guest, if there is a kernel for one."""
     found = next((kernel for name in kernels.PACKAGES if (kernel := kernels.cached(name)) is not None), None)
-    if agent is None or found is None or qemu.version() is None:
+    if chosen is None or found is None:
         return Check("KVM", False, "not asked: that takes a guest", "the lines above say what is missing for one")
-    because = accelerator.why_no_kvm(found, agent)
+    because = accelerator.why_no_kvm(found, chosen)
     if because is None:
         return Check("KVM", True, "a guest answers under it")
     return Check("KVM", False, because, "guests are emulated instead: bytes as exact, ten times as slow")

@@ -19,6 +19,11 @@ FIRST_SLOT = 0x8
 MAX_DISKS = 0x20 - FIRST_SLOT
 _MESSAGE_BYTES = 1 << 20
 _END_S = 10
+_DYING_S = 0.5
+
+
+class ServerError(HostError):
+    """The disk server failed, not the guest."""
 
 
 class DiskServer:
@@ -52,7 +57,12 @@ class DiskServer:
             ready = self._ours.recv(_MESSAGE_BYTES, socket.MSG_PEEK)
         self._ours.settimeout(None)
         if not ready.startswith(b'{"ready"'):
-            raise HostError(f"the disk server did not start: {ready.decode(errors='replace') or 'it ended'}")
+            raise ServerError(f"the disk server did not start: {ready.decode(errors='replace') or 'it ended'}")
+
+    def check(self) -> None:
+        """ServerError when it has ended: whatever failed beside it, failed for that."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            raise ServerError(f"the disk server ended with status {self._process.wait(timeout=_DYING_S)}")
 
     def relay(self, machine: Qemu) -> tuple[int, ...]:
         """Pass messages on between the guest's port, a line each, and the server, a packet each; gives the threads that do."""

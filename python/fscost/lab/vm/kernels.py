@@ -33,6 +33,8 @@ def cached(name: str) -> GuestKernel | None:
     """The kernel if it was fetched before."""
     folder = cache.root() / "kernels" / name
     try:
+        if not cache.is_complete(folder):
+            return None
         version = (folder / "VERSION").read_text().strip()
     except OSError:
         return None
@@ -43,9 +45,13 @@ def fetch(name: str = DEFAULT, say: Callable[[str], None] = lambda _: None) -> G
     """The kernel, from the cache or from the distribution."""
     if name not in PACKAGES:
         raise InputError(f"no guest kernel is called {name!r}", f"there are {', '.join(PACKAGES)}; or name files: --kernel VMLINUZ --modules DIR")
-    if cached(name) is None:
+    folder = cache.root() / "kernels" / name
+
+    def make(made: Path) -> None:
         say(f"fetching {PACKAGES[name]} for guests, about 100 MB, once")
-    cache.complete(cache.root() / "kernels" / name, lambda folder: _make(PACKAGES[name], folder))
+        _make(PACKAGES[name], made)
+
+    _checked(folder, make, say)
     found = cached(name)
     if found is None:
         raise HostError(f"{cache.root() / 'kernels' / name} is not complete", "remove it, and try again")
@@ -67,9 +73,22 @@ def of_files(image: Path, modules: Path) -> GuestKernel:
 
     def make(folder: Path) -> None:
         (folder / "vmlinux").write_bytes(vmlinux.unpack(content, str(image)))
+        (folder / "vmlinux").chmod(0o644)  # QEMU may be another user
 
-    unpacked = cache.complete(cache.root() / "kernels" / digest, make) / "vmlinux"
+    unpacked = _checked(cache.root() / "kernels" / digest, make, lambda _: None) / "vmlinux"
     return GuestKernel(vmlinux.version(unpacked.read_bytes()) or folders[0].name, unpacked, folders[0])
+
+
+def _checked(folder: Path, make: Callable[[Path], None], say: Callable[[str], None]) -> Path:
+    """The entry of the cache, made again if it is damaged."""
+    found = cache.complete(folder, make)
+    try:
+        cache.check(found)
+    except cache.DamagedError as error:
+        say(f"the kernel in {folder} is damaged ({error.what}); it is made again")
+        cache.discard(folder)
+        cache.complete(folder, make)
+    return folder
 
 
 def _make(package: str, made: Path) -> None:
@@ -87,6 +106,7 @@ def _make(package: str, made: Path) -> None:
     if len(images) != 1 or len(folders) != 1:
         raise HostError(f"{versioned} has {len(images)} kernels and {len(folders)} folders of modules, not one of each")
     (made / "vmlinux").write_bytes(vmlinux.unpack(images[0].read_bytes(), images[0].name))
+    (made / "vmlinux").chmod(0o644)  # QEMU may be another user
     shutil.move(folders[0], made / "modules")
     (made / "VERSION").write_text(folders[0].name + "\n")
 

@@ -8,7 +8,7 @@ import os
 import shlex
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,14 +18,15 @@ from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.cell import plan
 from fscost.lab.cell.binaries import Binaries, find_binaries
 from fscost.lab.cell.commands import commands
-from fscost.lab.cell.events import MAX_EVENTS, Alive, Bye, Event, Output, ProtocolError
+from fscost.lab.cell.events import MAX_EVENTS, Alive, Bye, Event, Failed, Interval, Output, ProtocolError
 from fscost.lab.cell.measure import measure
 from fscost.lab.cell.requirements import PlanFormat, plan_of, why_not
-from fscost.lab.vm import accelerator, image, kernels, qemu, snapshot, turns
-from fscost.lab.vm.disks import MAX_DISKS, DiskServer
+from fscost.lab.vm import accelerator, cache, confinement, image, kernels, qemu, snapshot, turns
+from fscost.lab.vm.confinement import Confinement, Share
+from fscost.lab.vm.disks import MAX_DISKS, DiskServer, ServerError
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port
-from fscost.lab.vm.qemu import Accelerator, Qemu, Share
+from fscost.lab.vm.qemu import Accelerator, KilledError, Qemu
 from fscost.lab.vm.snapshot import Snapshot
 from fscost.matrix import Cell
 from fscost.profile.model import Profile
@@ -66,6 +67,7 @@ class VmLab:
         self._say = say
         self._plan_format = plan_format
         self._kernels: dict[str, GuestKernel] = {}
+        self._confinement: Confinement | None = None
         self._accelerator: Accelerator | None = None
         self._snapshots: dict[GuestKernel, Snapshot] = {}
         self._renewed: set[Path] = set()
@@ -125,10 +127,10 @@ class VmLab:
         """Every command `run` would execute, as shell text, for --dry-run; after QEMU's, they are the guest's."""
         cell = plan.with_probe_alone(cell, options)
         formatted = self._plan_format(cell.profile, options.disk_size_bytes, cell.seed)
-        machine = qemu.Machine(qemu.EMULATION, Path("VMLINUX"), Path("INITRAMFS"))
+        machine = qemu.Machine(qemu.EMULATION, "VMLINUX", "INITRAMFS")
         servers = [
             f"{shlex.join(plan.disk_server(cell, options, self._binaries))} --nbd @fscost",
-            shlex.join([qemu.PROGRAM, *machine.arguments(Path("MEMORY"), is_private=True), *_ROOT.arguments]),
+            shlex.join([qemu.PROGRAM, *machine.arguments(), *qemu.share_arguments(_ROOT.tag, _ROOT.folder)]),
         ]
         return commands(cell, options, formatted, _place(cell, qemu.EMULATION), servers)
 
@@ -149,31 +151,55 @@ class VmLab:
             return CellResult(cell, "failed", because, kind="plan")
         probed = plan.with_probe_alone(cell, options)
         plan.refuse_impossible(probed)
-        taken = self._snapshot(cell)
-        formatted = self._plan_format(probed.profile, options.disk_size_bytes, probed.seed)
-        built = plan.build(probed, options, formatted, _place(probed, taken.accelerator))
-        how: dict[str, Any] = {"accelerator": taken.accelerator.name, "is_emulated": taken.accelerator.is_emulated}
+        try:
+            taken = self._snapshot(cell)
+            attempt = self._attempt(probed, options, taken, on_step)
+            if attempt.is_suspect and not self._is_interrupted and self._renew(cell, taken, attempt.result.because):
+                attempt = self._attempt(probed, options, self._snapshot(cell), on_step)
+        except KilledError as error:
+            return CellResult(cell, "failed", f"the guest of {cell.id} failed: {error.what}", kind="guest")
+        return replace(attempt.result, cell=cell)
+
+    def _attempt(self, cell: Cell, options: LabOptions, taken: Snapshot, on_step: Callable[[str], None]) -> "_Attempt":
+        attempt = _Attempt({"accelerator": taken.accelerator.name, "is_emulated": taken.accelerator.is_emulated})
+        formatted = self._plan_format(cell.profile, options.disk_size_bytes, cell.seed)
+        built = plan.build(cell, options, formatted, _place(cell, taken.accelerator))
 
         def agent(built: dict[str, Any], hear: Callable[[Event], None]) -> str:
-            return self._in_guest(probed, options, built, taken, hear, how)
+            def heard(event: Event) -> None:
+                attempt.has_begun = attempt.has_begun or isinstance(event, Interval | Failed)
+                hear(event)
+
+            try:
+                return self._in_guest(cell, options, built, taken, heard, attempt)
+            except ServerError as error:
+                hear(Failed("", "disk-server", error.what, None, None, ()))
+                return error.what
+            except KilledError as error:
+                attempt.is_killed = True
+                raise ProtocolError(error.what) from None
+            except HostError as error:
+                raise ProtocolError(error.what) from None
 
         is_emulated = taken.accelerator.is_emulated
-        result = measure(probed, options, built, agent, on_step, disk_model=DISK_MODEL, is_emulated=is_emulated, in_guest=True)
+        result = measure(cell, options, built, agent, on_step, disk_model=DISK_MODEL, is_emulated=is_emulated, in_guest=True)
         # What runs in a guest in place of the disk server only passes messages on.
         result.samples = [each for each in result.samples if each.metric != "cpu_disk_server_s"]
-        result.facts["guest"] = how | {"kernel": taken.kernel_version}
-        return replace(result, cell=cell)
+        result.facts["guest"] = attempt.how | {"kernel": taken.kernel_version}
+        attempt.result = result
+        return attempt
 
     def _in_guest(
-        self, cell: Cell, options: LabOptions, built: dict[str, Any], taken: Snapshot, hear: Callable[[Event], None], how: dict[str, Any]
+        self, cell: Cell, options: LabOptions, built: dict[str, Any], taken: Snapshot, hear: Callable[[Event], None], attempt: "_Attempt"
     ) -> str:
         paths = plan.Paths(options.cell_dir)
         input_ = cell.workload.input
+        confined = self._confined()
         untimed = ["--untimed"] if taken.accelerator.is_emulated else []
         shares = (_ROOT,) if input_ is None else (_ROOT, Share("input", input_.absolute()))
         with (
-            DiskServer([*plan.disk_server(cell, options, self._binaries), *untimed], paths.agent_errors) as server,
-            self._machine(cell, taken, shares, how) as machine,
+            DiskServer([*plan.disk_server(cell, options, self._binaries), *untimed, *confined.as_user], paths.agent_errors) as server,
+            self._machine(cell, taken, shares, attempt.how) as machine,
             self._interruptible(machine),
             self._processors.one() as processor,
             paths.output.open("ab") as output,
@@ -183,7 +209,7 @@ class VmLab:
             try:
                 relay = server.relay(machine)
                 if taken.accelerator.is_emulated:
-                    how["takes_turns"] = turns.take(machine.guest_thread(), (machine.pid, server.pid), relay, processor)
+                    attempt.how["takes_turns"] = turns.take(machine.guest_thread(), (machine.pid, server.pid), relay, processor)
                 order = {
                     "root": _ROOT.tag,
                     "input": None if input_ is None else "input",
@@ -192,9 +218,17 @@ class VmLab:
                 }
                 port.order(order, lambda: _give(machine, server, cell, shares))
             except (HostError, OSError) as error:
-                raise ProtocolError(f"{getattr(error, 'what', error)}; {machine.last_words()}") from None
-            _listen(port, plan.deadline_s(cell, options, _SLOWNESS if taken.accelerator.is_emulated else 1), hear, output)
+                server.check()
+                blamed = machine.blamed(HostError(getattr(error, "what", str(error))))
+                raise type(blamed)(f"{blamed.what}; {machine.last_words()}") from None
+            limit_s = plan.deadline_s(cell, options, _SLOWNESS if taken.accelerator.is_emulated else 1)
+            try:
+                _listen(port, limit_s, hear, output)
+            except ProtocolError as error:
+                attempt.is_killed = machine.was_killed()
+                raise error from None
             status = machine.wait(_OFF_S)
+            attempt.is_killed = machine.was_killed()
             words = machine.last_words()
             return f"QEMU {'runs on' if status is None else f'ended with status {status}'}" + (
                 f"; its kernel said last: {words}" if words else ""
@@ -202,29 +236,38 @@ class VmLab:
 
     def _machine(self, cell: Cell, taken: Snapshot, shares: tuple[Share, ...], how: dict[str, Any]) -> Qemu:
         """Restored; from a snapshot made again where that fails; booted where that fails too. Said in the facts."""
+        confined = self._confined()
+        how["confinement"] = {"user": None if confined.user is None else confined.user[0], "is_hidden": confined.is_hidden}
         try:
-            machine = taken.restore(self._binaries.agent, shares)
+            machine = taken.restore(confined, shares)
             how["started"] = "restored"
             return machine
+        except KilledError:
+            raise
         except HostError as error:
             because = error.what
         self._renew(cell, taken, because)
+        again = self._snapshot(cell)
         try:
-            machine = taken.restore(self._binaries.agent, shares)
+            machine = again.restore(confined, shares)
             how["started"] = f"restored, from a snapshot made again: {because}"
+        except KilledError:
+            raise
         except HostError as error:
             how["started"] = f"booted: {error.what}"
-            machine = taken.boot(self._binaries.agent, shares)
+            machine = again.boot(confined, shares)
         return machine
 
-    def _renew(self, cell: Cell, taken: Snapshot, because: str) -> None:
-        """Once: where a new one cannot be restored either, it is not the snapshot's fault."""
+    def _renew(self, cell: Cell, taken: Snapshot, because: str) -> bool:
+        """Make the snapshot again, once: where a new one does not work either, it is not the snapshot's fault. False: that was done before."""
         with self._making:
-            if taken.folder not in self._renewed:
-                self._renewed.add(taken.folder)
-                self._say(f"the snapshot {taken.folder} cannot be restored: {because}; it is made again")
-                taken.forget()
-                snapshot.take(self._guest_kernel(cell.profile), self._binaries.agent, taken.accelerator, self._say, self._interruptible)
+            if taken.folder in self._renewed:
+                return False
+            self._renewed.add(taken.folder)
+            self._say(f"a guest could not continue from the snapshot {taken.folder}: {because}; it is made again")
+            cache.discard(taken.folder)
+            self._snapshots.pop(self._guest_kernel(cell.profile), None)
+        return True
 
     @contextlib.contextmanager
     def _interruptible(self, machine: Qemu) -> Iterator[None]:
@@ -244,7 +287,7 @@ class VmLab:
             kernel = self._guest_kernel(cell.profile)
             found = self._snapshots.get(kernel)
             if found is None:
-                found = snapshot.take(kernel, self._binaries.agent, self._accelerated(), self._say, self._interruptible)
+                found = snapshot.take(kernel, self._confined(), self._accelerated(), self._say, self._interruptible)
                 self._snapshots[kernel] = found
         return found
 
@@ -259,8 +302,31 @@ class VmLab:
         """By a probe with whichever kernel is there first: the answer is about this host."""
         if self._accelerator is None:
             kernel = next(iter(self._kernels.values()), None) or kernels.fetch(kernels.DEFAULT, self._say)
-            self._accelerator = accelerator.choose(kernel, self._binaries.agent)
+            self._accelerator = accelerator.choose(kernel, self._confined())
         return self._accelerator
+
+    def _confined(self) -> Confinement:
+        if self._confinement is None:
+            self._confinement = confinement.choose(self._binaries.agent, qemu.PROGRAM)
+        return self._confinement
+
+
+@dataclass
+class _Attempt:
+    """One cell in one guest."""
+
+    how: dict[str, Any]
+    """For `facts.guest`."""
+    has_begun: bool = False
+    """Whether the guest told of an interval, or of a failure."""
+    is_killed: bool = False
+    """Whether somebody killed QEMU."""
+    result: CellResult = field(init=False)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether the snapshot may be the reason for the failure."""
+        return self.result.kind == "guest" and not self.has_begun and not self.is_killed
 
 
 def _give(machine: Qemu, server: DiskServer, cell: Cell, shares: Sequence[Share]) -> None:

@@ -4,12 +4,12 @@ The machine is that of /work/shared/facts (docs/vm.md): `pc`, one processor, eve
 """
 
 import contextlib
-import os
 import re
+import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from fscost.errors import HostError
 from fscost.host import install_command, tool
+from fscost.lab.vm.confinement import ENVIRONMENT, Confinement, Share
 from fscost.lab.vm.qmp import Monitor
 
 PROGRAM = "qemu-system-x86_64"
@@ -27,6 +28,9 @@ _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=d
 _KERNEL_WORDS = "console=ttyS0 quiet panic=-1 norandmaps cryptomgr.notests mitigations=off random.trust_cpu=on rodata=off initcall_blacklist=jent_mod_init,trace_eval_init"
 """`norandmaps`: where a program lies comes from when interrupts came before, and how long it takes from where it lies."""
 _EXIT_S = 10
+_VERSION_S = 60
+_DYING_S = 1.0
+_KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NOW = "2037-01-01T00:00:00"
 """The same in every cell, and later than any file of the host: a file from the future would be read again and again by make, and by relatime. Before 2038, where
 the clocks of ext3, jfs and reiserfs end."""
@@ -38,6 +42,8 @@ class Accelerator:
 
     name: str
     is_emulated: bool
+    device: Path | None = None
+    """The node that QEMU opens."""
 
     @property
     def kernel_words(self) -> str:
@@ -56,7 +62,7 @@ class Accelerator:
 
 
 EMULATION = Accelerator("tcg", True)
-KVM = Accelerator("kvm", False)
+KVM = Accelerator("kvm", False, Path("/dev/kvm"))
 
 
 @dataclass(frozen=True)
@@ -64,32 +70,39 @@ class Machine:
     """What a snapshot and the cells restored from it have in common."""
 
     accelerator: Accelerator
-    kernel: Path
-    initramfs: Path
+    kernel: str
+    initramfs: str
 
-    def arguments(self, memory: Path | None, is_private: bool) -> list[str]:
-        """`memory` is the file that holds the guest's; None: it has none, and cannot be saved."""
-        backend = f"memory-backend-file,id=memory,size={MEMORY_BYTES},mem-path={_escaped(memory)},share={'off' if is_private else 'on'}"
+    def arguments(self) -> list[str]:
+        """Of QEMU, without ports and shares."""
         return [
             *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-sandbox", _SANDBOX),
-            *("-machine", "pc,memory-backend=memory", *self.accelerator.arguments, "-smp", "1", "-m", f"size={MEMORY_BYTES}B"),
-            *("-object", backend if memory is not None else f"memory-backend-ram,id=memory,size={MEMORY_BYTES}"),
+            *("-machine", "pc", *self.accelerator.arguments, "-smp", "1", "-m", f"size={MEMORY_BYTES}B"),
             *("-rtc", f"base={_NOW},clock=vm", "-seed", "7"),
-            *("-kernel", str(self.kernel), "-initrd", str(self.initramfs), "-append", self.accelerator.kernel_words),
+            *("-kernel", self.kernel, "-initrd", self.initramfs, "-append", self.accelerator.kernel_words),
         ]
 
 
-@dataclass(frozen=True)
-class Share:
-    """A folder of the host that the guest can read, as 9p; `tag` is its name there."""
+@contextlib.contextmanager
+def machine_of(accelerator: Accelerator, kernel: Path, initramfs: Path) -> Iterator[tuple[Machine, tuple[int, ...]]]:
+    """The machine of two files, and the descriptors that QEMU inherits: QEMU may see neither file."""
+    with kernel.open("rb") as first, initramfs.open("rb") as second:
+        descriptors = (first.fileno(), second.fileno())
+        yield Machine(accelerator, *map(inherited, descriptors)), descriptors
 
-    tag: str
-    folder: Path
 
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """Of QEMU; it is plugged later, because a mounted one could not be in a snapshot."""
-        return ("-fsdev", f"local,id={self.tag},path={_escaped(self.folder)},security_model=none,readonly=on,multidevs=remap")
+def inherited(descriptor: int) -> str:
+    """The path by which QEMU opens a file that it inherits (proc_pid_fd(5))."""
+    return f"/proc/self/fd/{descriptor}"
+
+
+def share_arguments(tag: str, folder: Path) -> list[str]:
+    """Of a 9p share, which is plugged later: a mounted one could not be in a snapshot."""
+    return ["-fsdev", f"local,id={tag},path={_escaped(folder)},security_model=none,readonly=on,multidevs=remap"]
+
+
+class KilledError(HostError):
+    """QEMU was ended by a signal from outside. That says nothing about the guest, its snapshot or the host."""
 
 
 class Qemu:
@@ -98,7 +111,9 @@ class Qemu:
     `events` and `control` are the host's ends of the ports `fscost.events` and `fscost.control`.
     """
 
-    def __init__(self, arguments: Sequence[str], agent: Path, shares: Sequence[Share] = ()) -> None:
+    def __init__(
+        self, machine: Machine, confinement: Confinement, shares: Sequence[Share] = (), descriptors: Sequence[int] = (), *more: str
+    ) -> None:
         program = tool(PROGRAM)
         if program is None:
             raise HostError(f"{PROGRAM} is missing", f"`{install_command([PROGRAM])}`")
@@ -106,15 +121,16 @@ class Qemu:
         self._errors = _Tail(CONSOLE_BYTES)
         pairs = {name: socket.socketpair() for name in ("console", "events", "control", "monitor")}
         theirs = {name: pair[1].fileno() for name, pair in pairs.items()}
-        command = [str(agent), "tied", str(os.getpid()), str(program), *arguments, *_ports(theirs)]
+        command = [*confinement.command(program, shares, machine.accelerator.device), *machine.arguments(), *more, *_ports(theirs)]
         for share in shares:
-            command += share.arguments
+            command += share_arguments(share.tag, confinement.place(share))
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            pass_fds=tuple(theirs.values()),
+            pass_fds=(*theirs.values(), *descriptors),
+            env=ENVIRONMENT,
             # Ctrl-C in the terminal reaches us alone. Not a session of its own, which the scheduler would treat apart from the disk server's (autogroups, sched(7)).
             process_group=0,
             cwd="/",
@@ -129,13 +145,11 @@ class Qemu:
         try:
             self.monitor = Monitor(pairs["monitor"][0])
         except BaseException as error:
-            pairs["monitor"][0].close()
-            self.end()
             if isinstance(error, HostError):
-                raise HostError(
-                    f"QEMU did not start: {self.last_words() or error.what}", "`fscost doctor` looks at what the VM lab needs"
-                ) from None
-            raise
+                words = self.last_words() or error.what
+                error = self.blamed(HostError(f"QEMU did not start: {words}", "`fscost doctor` looks at what the VM lab needs"))
+            self.end()
+            raise error from None
 
     def plug(self, driver: str, slot: int, **properties: Any) -> None:
         """A PCI device, at a place that is the same in every cell."""
@@ -155,6 +169,17 @@ class Qemu:
     def last_words(self) -> str:
         """What the guest's kernel said last, and what QEMU complained about."""
         return "\n".join(filter(None, (self._errors.text(), self._console.text())))
+
+    def blamed(self, error: HostError) -> HostError:
+        """`error`, unless QEMU ended because somebody killed it."""
+        if not self.was_killed():
+            return error
+        return KilledError(f"QEMU was killed by {signal.Signals(-self._process.returncode).name} from outside")
+
+    def was_killed(self) -> bool:
+        """Whether a signal from outside ended it. One that aborts, or reads memory that it does not have, failed by itself."""
+        status = self.wait(_DYING_S)
+        return status is not None and -status in _KILLS
 
     def wait(self, limit_s: float) -> int | None:
         """The exit status, or None when it still runs."""
@@ -186,16 +211,20 @@ class Qemu:
 
 
 def version() -> str | None:
-    """`7.2.22`, as it says itself; None when there is none."""
+    """`7.2.22`, as it says itself; None when QEMU is not installed. HostError when it is and does not answer: a snapshot belongs to a version."""
     program = tool(PROGRAM)
     if program is None:
         return None
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    because = "it does not tell its version"
+    try:
+        answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=False)
         found = re.search(r"version (\S+)", answer.stdout)
-        if found is not None:
+        if answer.returncode == 0 and found is not None:
             return found[1]
-    return None
+        because = answer.stderr.strip()[-500:] or because
+    except (OSError, subprocess.TimeoutExpired) as error:
+        because = str(error)
+    raise HostError(f"`{PROGRAM} --version` failed: {because}", f"install it again: `{install_command([PROGRAM])}`")
 
 
 def _ports(descriptors: dict[str, int]) -> list[str]:
@@ -211,7 +240,7 @@ def _ports(descriptors: dict[str, int]) -> list[str]:
     ]
 
 
-def _escaped(path: Path | None) -> str:
+def _escaped(path: Path) -> str:
     """QEMU's options separate by commas, and a doubled one is a comma."""
     return str(path).replace(",", ",,")
 

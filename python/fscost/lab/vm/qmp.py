@@ -19,8 +19,12 @@ class Monitor:
         self._stream = stream
         self._stream.settimeout(limit_s)
         self._lines = stream.makefile("rb")
-        self._receive()  # the greeting
-        self.execute("qmp_capabilities")
+        try:
+            self._receive()  # the greeting
+            self.execute("qmp_capabilities")
+        except BaseException:
+            self.close()
+            raise
 
     def pass_file(self, name: str, descriptor: int) -> None:
         """What `fd:NAME` means from then on."""

@@ -1,7 +1,7 @@
-"""A guest that has booted, loaded its modules and said hello, kept to be gone on with by every cell.
+"""A guest that has booted, loaded its modules and said hello, kept for every cell to continue from.
 
-Its memory is a file that each cell maps privately (copy on write), so that restoring copies nothing; the state of its devices is less than a megabyte.
-The capability `x-ignore-shared` keeps the memory out of the stream (QEMU, docs/devel/migration.rst).
+The stream of a migration (QEMU, docs/devel/migration.rst) holds its memory and the state of its devices. QEMU inherits the stream and
+the two files that it boots as descriptors: it can open none of them, and cells share nothing that one of them could change.
 """
 
 import contextlib
@@ -9,13 +9,14 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from fscost.errors import HostError
 from fscost.lab.vm import cache, image, qemu
+from fscost.lab.vm.cache import DamagedError
+from fscost.lab.vm.confinement import Confinement, Share
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port
 from fscost.lab.vm.qemu import Accelerator, Machine, Qemu
@@ -25,119 +26,108 @@ BOOT_S = 120
 _RESTORE_S = 20
 _SAVE_S = 60
 _KEEP = 8
-_IGNORE_SHARED = [{"capability": "x-ignore-shared", "state": True}]
+_KERNEL, _INITRAMFS, _STATE, _VERSION = "vmlinux", "initramfs", "state", "VERSION"
+_FOR_ALL = 0o644
+"""QEMU, which may be another user, opens what it inherits once more; the folder around keeps others out."""
 
 During = Callable[[Qemu], AbstractContextManager[None]]
 """Entered with a machine while it boots, so that whoever is interrupted can end it."""
 
 
-@dataclass(frozen=True)
 class Snapshot:
-    """Its files."""
+    """Its files are open and checked, so that deleting it takes nothing from those who use it."""
 
-    folder: Path
-    accelerator: Accelerator
-
-    @property
-    def machine(self) -> Machine:
-        """What it was taken of: restored into any other, it would crash."""
-        return Machine(self.accelerator, self.folder / "vmlinux", self.folder / "initramfs")
-
-    @property
-    def kernel_version(self) -> str:
-        """As the guest said it."""
-        return (self.folder / "VERSION").read_text()
-
-    @property
-    def _memory(self) -> Path:
-        return self.folder / "memory"
-
-    @property
-    def _state(self) -> Path:
-        return self.folder / "state"
-
-    def save(self, agent: Path, during: During) -> str:
-        """Boot a machine, wait for its hello, keep it; returns its kernel's version."""
-        arguments = self.machine.arguments(self._memory, is_private=False)
-        with self._state.open("wb") as state, Qemu(arguments, agent) as machine, during(machine):
-            hello = Port(machine).hello(BOOT_S)
-            machine.monitor.execute("stop")
-            machine.monitor.execute("migrate-set-capabilities", capabilities=_IGNORE_SHARED)
-            machine.monitor.pass_file("state", state.fileno())
-            machine.monitor.execute("migrate", uri="fd:state")
-            machine.monitor.wait_migrated(_SAVE_S)
-        return hello.kernel
-
-    def restore(self, agent: Path, shares: tuple[qemu.Share, ...]) -> Qemu:
-        """A machine where it was left, not running yet."""
-        arguments = [*self.machine.arguments(self._memory, is_private=True), "-S", "-incoming", "defer"]
+    def __init__(self, folder: Path, accelerator: Accelerator) -> None:
+        """DamagedError when a file differs from its digest."""
+        self.folder = folder
+        self.accelerator = accelerator
         with contextlib.suppress(OSError):
-            os.utime(self.folder)  # those used last are kept
-        try:
-            state = self._state.open("rb")
-        except OSError as error:
-            raise HostError(f"{self._state}: {error.strerror}") from None
-        with state:
-            machine = Qemu(arguments, agent, shares)
-            try:
-                machine.monitor.execute("migrate-set-capabilities", capabilities=_IGNORE_SHARED)
-                machine.monitor.pass_file("state", state.fileno())
-                machine.monitor.execute("migrate-incoming", uri="fd:state")
-                machine.monitor.wait_migrated(_RESTORE_S)
-            except BaseException:
-                machine.end()
-                raise
+            os.utime(folder)  # those used last are kept
+        digests = cache.digests(folder)
+        self._files = {name: cache.CheckedFile(folder / name, digests.get(name)) for name in (_KERNEL, _INITRAMFS, _STATE, _VERSION)}
+        self.kernel_version = self._files[_VERSION].read().decode()
+        """As the guest said it."""
+
+    def restore(self, confinement: Confinement, shares: tuple[Share, ...]) -> Qemu:
+        """A machine where it was left, not running yet."""
+        with self._files[_STATE].reopened() as state, self._start(confinement, shares, "-S", "-incoming", "defer") as machine:
+            machine.monitor.pass_file("state", state)
+            machine.monitor.execute("migrate-incoming", uri="fd:state")
+            machine.monitor.wait_migrated(_RESTORE_S)
         return machine
 
-    def forget(self) -> None:
-        """Take it out of the cache; machines restored from it go on."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def boot(self, agent: Path, shares: tuple[qemu.Share, ...]) -> Qemu:
+    def boot(self, confinement: Confinement, shares: tuple[Share, ...]) -> Qemu:
         """The same machine from the beginning, up to its hello."""
-        machine = Qemu(self.machine.arguments(None, is_private=True), agent, shares)
-        try:
+        with self._start(confinement, shares) as machine:
             Port(machine).hello(BOOT_S)
+        return machine
+
+    @contextlib.contextmanager
+    def _start(self, confinement: Confinement, shares: tuple[Share, ...], *more: str) -> Iterator[Qemu]:
+        """A machine that lives on after the block, unless that fails."""
+        with self._files[_KERNEL].reopened() as kernel, self._files[_INITRAMFS].reopened() as initramfs:
+            described = Machine(self.accelerator, qemu.inherited(kernel), qemu.inherited(initramfs))
+            machine = Qemu(described, confinement, shares, (kernel, initramfs), *more)
+        try:
+            yield machine
+        except HostError as error:
+            blamed = machine.blamed(error)
+            machine.end()
+            raise blamed from None
         except BaseException:
             machine.end()
             raise
-        return machine
 
 
-def take(kernel: GuestKernel, agent: Path, accelerator: Accelerator, say: Callable[[str], None], during: During) -> Snapshot:
-    """The snapshot of this kernel, agent, QEMU and machine: from the cache, or made now."""
-    initramfs = image.build(kernel, agent, image.wanted(kernel))
+def take(kernel: GuestKernel, confinement: Confinement, accelerator: Accelerator, say: Callable[[str], None], during: During) -> Snapshot:
+    """The snapshot of this kernel, agent, QEMU and machine: from the cache, or made now. A damaged one is made again, once."""
+    initramfs = image.build(kernel, confinement.agent, image.wanted(kernel))
     folder = cache.root() / "snapshots" / _key(kernel, initramfs, accelerator)
 
     def make(made: Path) -> None:
         say(f"booting a guest of Linux {kernel.version} ({accelerator.name}), once; cells are restored from it")
-        # A link where it can be one: the kernel stays what it was though the cache of kernels is cleared.
-        try:
-            os.link(kernel.vmlinux, made / "vmlinux")
-        except OSError:
-            shutil.copyfile(kernel.vmlinux, made / "vmlinux")
-        (made / "initramfs").write_bytes(initramfs)
-        (made / "VERSION").write_text(Snapshot(made, accelerator).save(agent, during))
-        _forget_others(folder.parent)
+        shutil.copyfile(kernel.vmlinux, made / _KERNEL)
+        (made / _INITRAMFS).write_bytes(initramfs)
+        for name in (_KERNEL, _INITRAMFS):
+            (made / name).chmod(_FOR_ALL)
+        (made / _VERSION).write_text(save(made, confinement, accelerator, during))
+        cache.discard_all_but(folder.parent, _KEEP - 1)
 
+    try:
+        return Snapshot(cache.complete(folder, make), accelerator)
+    except DamagedError as error:
+        say(f"the snapshot {folder} is damaged ({error.what}); it is made again")
+        cache.discard(folder)
     return Snapshot(cache.complete(folder, make), accelerator)
 
 
+def save(folder: Path, confinement: Confinement, accelerator: Accelerator, during: During) -> str:
+    """Boot a machine, wait for its hello, keep its state; returns its kernel's version."""
+    with (
+        (folder / _STATE).open("wb") as state,
+        qemu.machine_of(accelerator, folder / _KERNEL, folder / _INITRAMFS) as (described, descriptors),
+        Qemu(described, confinement, (), descriptors) as machine,
+        during(machine),
+    ):
+        try:
+            hello = Port(machine).hello(BOOT_S)
+            machine.monitor.execute("stop")
+            machine.monitor.pass_file("state", state.fileno())
+            # The stream goes to a file: no reason to be slow (32 MiB/s is the default of old versions).
+            machine.monitor.execute("migrate-set-parameters", **{"max-bandwidth": 1 << 33})
+            machine.monitor.execute("migrate", uri="fd:state")
+            machine.monitor.wait_migrated(_SAVE_S)
+        except HostError as error:
+            raise machine.blamed(error) from None
+    return hello.kernel
+
+
 def _key(kernel: GuestKernel, initramfs: bytes, accelerator: Accelerator) -> str:
-    """Of everything that goes into it; agent and modules are in the initramfs. Paths are not part of it, so those of the machine are left at a place that is
-    the same for all."""
-    nowhere = Path("/")
+    """Of everything that goes into it; agent and modules are in the initramfs."""
     parts = {
         "qemu": qemu.version(),
-        "machine": Machine(accelerator, nowhere, nowhere).arguments(nowhere, is_private=False),
+        "machine": Machine(accelerator, _KERNEL, _INITRAMFS).arguments(),
         "kernel": hashlib.sha256(kernel.vmlinux.read_bytes()).hexdigest(),
         "initramfs": hashlib.sha256(initramfs).hexdigest(),
     }
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
-
-
-def _forget_others(folder: Path) -> None:
-    """Each is a quarter of a gigabyte, and every new agent makes one: those used last stay."""
-    found = sorted((path for path in folder.iterdir() if not path.name.startswith(".")), key=lambda path: path.stat().st_mtime)
-    for old in found[: -(_KEEP - 1)]:
-        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,125 @@
+"""How QEMU is confined: the user that it runs as, and the files of the host that it can open (crates/agent/src/confine.rs)."""
+
+import contextlib
+import os
+import pwd
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscost.errors import HostError
+from fscost.host import install_command, tool
+
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+"""Of QEMU: the environment of fscost may hold secrets."""
+_NOBODY = (65534, 65534)
+_INITIAL = (0, 0, (1 << 32) - 1)
+"""The line of the initial user namespace's uid_map (user_namespaces(7))."""
+_GUEST_FOLDERS = Path("/run/fscost")
+_HOMES = Path("/home")
+_PROBE_S = 20
+
+
+@dataclass(frozen=True)
+class Share:
+    """A folder of the host that the guest can read over 9p; `tag` is its name there."""
+
+    tag: str
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """`user`: the user and group of QEMU and of the disk server, None for those of the caller.
+
+    `is_hidden`: QEMU has a root of its own, in which /proc, /sys, /dev, /run, /root and /home are empty but for `shown`.
+    """
+
+    agent: Path
+    user: tuple[int, int] | None = None
+    is_hidden: bool = False
+    shown: tuple[Path, ...] = ()
+
+    def command(self, program: Path, shares: Sequence[Share] = (), device: Path | None = None) -> list[str]:
+        """`fscost-agent tied` up to the program, whose arguments follow."""
+        words = [str(self.agent), "tied", str(os.getpid()), *self.as_user]
+        if device is not None:
+            words += ["--device", str(device)]
+        if self.is_hidden:
+            words.append("--hide")
+            for folder in self.shown:
+                words += ["--show", str(folder)]
+            for share in shares:
+                if share.folder != Path("/"):
+                    words += ["--share", f"{share.tag}={share.folder}"]
+        return [*words, "--", str(program)]
+
+    @property
+    def as_user(self) -> list[str]:
+        """The option of our own programs that gives up root."""
+        return [] if self.user is None else ["--user", f"{self.user[0]}:{self.user[1]}"]
+
+    def place(self, share: Share) -> Path:
+        """Where QEMU finds the folder of a share."""
+        return _GUEST_FOLDERS / share.tag if self.is_hidden else share.folder
+
+
+def choose(agent: Path, program: str) -> Confinement:
+    """The strictest confinement in which `program` starts here. HostError when root cannot give up root."""
+    found = tool(program)
+    shown = _working_directory()
+    unprivileged = _unprivileged_user() if os.geteuid() == 0 else None
+    users = [unprivileged] if unprivileged is None or _is_initial_namespace() else [unprivileged, None]
+    because = ""
+    if found is None:
+        raise HostError(f"{program} is missing", f"`{install_command([program])}`")
+    for candidate in (Confinement(agent, user, is_hidden, shown) for is_hidden in (True, False) for user in users):
+        try:
+            command = [*candidate.command(found), "--version"]
+            done = subprocess.run(command, env=ENVIRONMENT, cwd="/", capture_output=True, text=True, timeout=_PROBE_S, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            because = str(error)
+            continue
+        if done.returncode == 0:
+            return candidate
+        because = done.stderr.strip()[-500:]
+    raise HostError(f"{program} cannot be started for a guest: {because}", "`fscost doctor` looks at what the VM lab needs")
+
+
+def _unprivileged_user() -> tuple[int, int]:
+    """The user who called sudo, else nobody."""
+    with contextlib.suppress(KeyError, ValueError):
+        uid, gid = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
+        if uid > 0 and gid > 0:
+            return uid, gid
+    with contextlib.suppress(KeyError):
+        nobody = pwd.getpwnam("nobody")
+        return nobody.pw_uid, nobody.pw_gid
+    return _NOBODY
+
+
+def _is_initial_namespace() -> bool:
+    """Root of another user namespace is somebody else outside, and may have no second user to become."""
+    with contextlib.suppress(OSError):
+        return tuple(map(int, Path("/proc/self/uid_map").read_text().split())) == _INITIAL
+    return True
+
+
+def _working_directory() -> tuple[Path, ...]:
+    """The working directory, which guests see as the caller does. Not a top-level folder or a home: those hold far more than a workload."""
+    try:
+        here = Path.cwd()
+    except OSError:
+        return ()
+    is_home = here.parent == _HOMES or str(here) in _homes()
+    is_kernels = here.parts[1:2] in (("proc",), ("sys",), ("dev",))
+    return () if len(here.parts) < 3 or is_home or is_kernels else (here,)
+
+
+def _homes() -> set[str]:
+    found = {os.path.realpath(os.environ.get("HOME") or "/")}
+    for uid in {os.geteuid(), *(_unprivileged_user()[:1] if os.geteuid() == 0 else ())}:
+        with contextlib.suppress(KeyError):
+            found.add(os.path.realpath(pwd.getpwuid(uid).pw_dir))
+    return found
