@@ -102,7 +102,7 @@ impl Cell {
         for (number, step) in steps.iter().enumerate() {
             self.run_step(step, number + 1 == steps.len())?;
         }
-        self.boundary("end")?;
+        self.boundary("end", None)?;
         // Detaches the loop devices before the server ends: it must not be asked anything after.
         self.disks.clear();
         match self.control.take() {
@@ -169,7 +169,11 @@ impl Cell {
     }
 
     /// Marks the begin of `name`, which is the end of the interval before; gives the counters of that instant.
-    fn boundary(&mut self, name: &str) -> Result<BTreeMap<String, Counters>> {
+    fn boundary(
+        &mut self,
+        name: &str,
+        measured: Option<bool>,
+    ) -> Result<BTreeMap<String, Counters>> {
         let (counters, restless) = quiet_counters(&self.disks)?;
         if let (Some(disk), Some(_)) = (restless, &self.control) {
             // Its recording and the kernel's counters could not be compared.
@@ -185,7 +189,13 @@ impl Cell {
         let calls = self.sync_calls.as_mut().map(SyncCalls::take).transpose()?;
         let asked_ns = monotonic_ns();
         let marked_ns = match &self.control {
-            Some(control) => control.mark(name, &counters, calls.as_ref(), self.plan.commit_s)?,
+            Some(control) => control.mark(
+                name,
+                measured,
+                &counters,
+                calls.as_ref(),
+                self.plan.commit_s,
+            )?,
             None => None,
         };
         if let Some(sync_calls) = &mut self.sync_calls {
@@ -216,7 +226,7 @@ impl Cell {
         run: impl FnOnce(&mut Self, &Watchdog, &mut Work) -> Result<()>,
     ) -> Result<()> {
         let is_first = self.step.is_empty();
-        let counters = self.boundary(name)?;
+        let counters = self.boundary(name, Some(measured))?;
         // Whatever reached a disk between attaching and the first mark belongs to the first interval.
         let begin = if is_first { BTreeMap::new() } else { counters };
         self.step = name.to_owned();

@@ -80,14 +80,20 @@ impl Control {
 
     /// Puts a mark into the recording, with the kernel's counters so far, the calls for durability since the last mark, and how often the journal is
     /// committed if a mount option says so. Gives its instant as the server read it from CLOCK_MONOTONIC.
+    ///
+    /// `measured` says of the interval that begins here whether it counts into totals; the mark that ends the last interval begins none.
     pub fn mark(
         &self,
         name: &str,
+        measured: Option<bool>,
         kernel: &BTreeMap<String, Counters>,
         sync_calls: Option<&Calls>,
         commit_s: Option<u64>,
     ) -> Result<Option<u64>> {
         let mut detail = json!({ "kernel": kernel });
+        if let Some(measured) = measured {
+            detail["measured"] = json!(measured);
+        }
         if let Some(commit_s) = commit_s {
             detail["commit_s"] = json!(commit_s);
         }
@@ -255,7 +261,7 @@ mod tests {
             after_us: vec![10, 20],
         };
         control
-            .mark("clone", &counters, Some(&calls), Some(30))
+            .mark("clone", Some(true), &counters, Some(&calls), Some(30))
             .unwrap();
         let mut text = [0; 1000];
         let (_, length) = rustix::net::recv(&server, &mut text[..], RecvFlags::empty()).unwrap();
@@ -263,6 +269,7 @@ mod tests {
         assert_eq!(told["mark"]["name"], "clone");
         assert_eq!(told["mark"]["detail"]["kernel"]["main"]["write_bytes"], 0);
         assert_eq!(told["mark"]["detail"]["commit_s"], 30);
+        assert_eq!(told["mark"]["detail"]["measured"], true);
     }
 
     #[test]
@@ -281,7 +288,7 @@ mod tests {
         );
         assert_eq!(
             control
-                .mark("x", &BTreeMap::new(), None, None)
+                .mark("x", None, &BTreeMap::new(), None, None)
                 .unwrap_err()
                 .kind,
             Kind::HostDiskFull
@@ -299,7 +306,7 @@ mod tests {
         assert_eq!(control.trouble().unwrap().kind, Kind::DiskServer);
         assert_eq!(
             control
-                .mark("x", &BTreeMap::new(), None, None)
+                .mark("x", None, &BTreeMap::new(), None, None)
                 .unwrap_err()
                 .kind,
             Kind::DiskServer

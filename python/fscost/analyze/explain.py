@@ -59,7 +59,10 @@ class Explanation:
 
     @property
     def measured(self) -> list[str]:
-        """The phases after mkfs and mount; all, where no mkfs was recorded."""
+        """The phases whose marks say so; in older recordings those after mkfs and mount; all, where no mkfs was recorded."""
+        marked = {mark.name for mark in self.marks if mark.detail.get("measured") is True}
+        if found := [name for name in self.phases if name in marked]:
+            return found
         if "mkfs" not in self.phases:
             return list(self.phases)
         return [name for name in self.phases if name not in FORMATTING]

@@ -3,14 +3,16 @@
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from fscost import capture
 from fscost.cli.output.grid import plain
+from fscost.cli.usage import some_path
 from fscost.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,18 +22,23 @@ if TYPE_CHECKING:
 By = Literal["structure", "cause", "file", "directory", "extension", "phase", "time", "transaction"]
 """The values of `analyze.By`."""
 LINES = 20
+AROUND = 6
 JSON_GROUPS = 10_000
 """A recording may have millions of files, and each group is a kilobyte."""
 
 
 def explain(
-    source: Annotated[
-        Path,
-        typer.Argument(metavar="RECORDING|RUN", help="A file that a run kept (cells/…/recording.fscost), or the run's folder for all it kept."),
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            parser=some_path,
+            metavar="RECORDING|RUN…",
+            help="A file that a run kept (cells/…/recording.fscost), or the run's folder for all it kept; may be several.",
+        ),
     ],
-    by: Annotated[By, typer.Option(help="What to sum by.")] = "structure",
+    by: Annotated[By | None, typer.Option(help="What to sum by. (default: structure)", show_default=False)] = None,
     phase: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this phase; may be given again.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="mkfs and mount too.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Phases that `fscost compare` does not count too: mkfs, mount, preparation.")] = False,
     profile: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Of a run: only this profile; may be given again. (default: each)")
     ] = None,
@@ -44,7 +51,9 @@ def explain(
     at: Annotated[
         str | None, typer.Option(metavar="INSTANT", help="What the disks did and held at a mark, or so many seconds after the beginning.")
     ] = None,
-    around: Annotated[int, typer.Option(metavar="N", min=0, max=1000, help="With --at: so many requests before it, and after it.")] = 6,
+    around: Annotated[
+        int | None, typer.Option(metavar="N", min=0, max=1000, help=f"With --at: so many requests before it, and after it. (default: {AROUND})")
+    ] = None,
     parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table, a row for each written extent; must not exist.")] = None,
     trust: Annotated[bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")] = False,
     by_disk: Annotated[bool, typer.Option("--by-disk", help="Add the table of each disk alone.")] = False,
@@ -55,35 +64,40 @@ def explain(
         raise InputError("--phase and --all contradict each other", "leave one out")
     if parquet is not None and os.path.lexists(parquet):
         raise InputError(f"{parquet} exists", "name a file that does not")
-    kept = _kept(source, profile or [], trust=trust)
+    if at is None and around is not None:
+        raise InputError("--around goes with --at", "leave it out, or give --at an instant")
+    sections = [(source, _kept(source, profile or [], trust=trust)) for source in dict.fromkeys(sources)]
+    kept = [each for _, several in sections for each in several]
     if at is not None:
-        if phase or all_ or by_disk or parquet is not None:
-            raise InputError("--at tells of one instant; --phase, --all, --by-disk and --parquet of all", "leave one out")
-        _tell_instant(source, kept, at, around, json_)
+        if phase or all_ or by_disk or parquet is not None or by is not None or top is not None:
+            raise InputError("--at tells of one instant; --phase, --all, --by, --by-disk, --top and --parquet of all", "leave one out")
+        _tell_instant(kept, at, AROUND if around is None else around, json_)
         return
     if parquet is not None:
-        _only(source, kept, "--parquet")
-    objects = []
-    for number, each in enumerate(kept):
+        _only(kept, "--parquet")
+    objects: dict[Path, list[dict[str, object]]] = {source: [] for source, _ in sections}
+    for number, (source, each) in enumerate((source, each) for source, several in sections for each in several):
         begun = capture.Explaining(each.recording)
         if not json_:
             if number:
                 print()
-            print(plain(each.title), flush=True)
+            print(plain(each.title if len(sources) == 1 or not each.profile else f"{source}: {each.title}"), flush=True)
         _without_idle_threads()
         from fscost import analyze
         from fscost.cli.output import explained
         from fscost.cli.output.terminal import given_columns
 
         whole = analyze.explain(each.recording, begun)
-        phases, limit = list(phase or (whole.phases if all_ else whole.measured)), top or (JSON_GROUPS if json_ else LINES)
-        report = analyze.report(whole, phases, analyze.By(by), limit)
+        measured = [name for name in whole.phases if name in each.measured] or whole.measured
+        phases, limit = list(phase or (whole.phases if all_ else measured)), top or (JSON_GROUPS if json_ else LINES)
+        summed_by = analyze.By(by or "structure")
+        report = analyze.report(whole, phases, summed_by, limit)
         disks = whole.families if by_disk else {}
-        of_disks = {disk: analyze.report(whole.on_disk(disk), phases, analyze.By(by), limit) for disk in disks}
+        of_disks = {disk: analyze.report(whole.on_disk(disk), phases, summed_by, limit) for disk in disks}
         rows = None if parquet is None else whole.write_parquet(parquet)
         if json_:
             more = {"disks": {disk: found.json() for disk, found in of_disks.items()}} if by_disk else {}
-            objects.append({**each.json(), **report.json(), **more})
+            objects[source].append({**each.json(), **report.json(), **more})
             continue
         for line in explained.lines(report, given_columns(sys.stdout)):
             print(line)
@@ -94,7 +108,8 @@ def explain(
         if rows is not None:
             print(plain(f"\n{parquet}: {rows:,} rows, of all phases"))
     if json_:
-        print(json.dumps(objects[0] if source.is_file() else {"run": str(source), "recordings": objects}, indent=2))
+        told = [{"run": str(source), "recordings": each} if source.is_dir() else each[0] for source, each in objects.items()]
+        print(json.dumps(told[0] if len(sources) == 1 else {"sources": told}, indent=2))
 
 
 def _without_idle_threads() -> None:
@@ -102,12 +117,12 @@ def _without_idle_threads() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def _tell_instant(source: Path, kept: "list[Kept]", at: str, around: int, json_: bool) -> None:
+def _tell_instant(kept: "list[Kept]", at: str, around: int, json_: bool) -> None:
     from fscost import analyze
     from fscost.cli.output import instant as output
     from fscost.cli.output.terminal import given_columns
 
-    only = _only(source, kept, "--at")
+    only = _only(kept, "--at")
     instant = analyze.at(only.recording, analyze.explain(only.recording), at, around)
     if json_:
         print(json.dumps({**only.json(), **instant.json()}, indent=2))
@@ -116,10 +131,11 @@ def _tell_instant(source: Path, kept: "list[Kept]", at: str, around: int, json_:
         print(line)
 
 
-def _only(source: Path, kept: "list[Kept]", option: str) -> "Kept":
+def _only(kept: "list[Kept]", option: str) -> "Kept":
     if len(kept) > 1:
-        names = ", ".join(each.profile for each in kept)
-        raise InputError(f"{option} is about one recording, and {source} has {len(kept)}", f"choose one with --profile: {names}")
+        names = ", ".join(dict.fromkeys(each.profile for each in kept if each.profile))
+        remedy = f"choose one with --profile: {names}" if names else "name one recording"
+        raise InputError(f"{option} is about one recording, and there are {len(kept)} here", remedy)
     return kept[0]
 
 
@@ -131,6 +147,8 @@ class Kept:
     profile: str = ""
     repetition: int = 0
     failed: bool = False
+    measured: frozenset[str] = frozenset()
+    """The phases that the run counts; empty for a recording by itself, whose marks tell."""
 
     @property
     def title(self) -> str:
@@ -154,12 +172,13 @@ def _kept(source: Path, profiles: list[str], *, trust: bool) -> list[Kept]:
     from fscost.results import load
 
     manifest = load(source, trust=trust).manifest
+    measured = _measured(manifest.workload)
     found: dict[str, Kept] = {}
     # A cell that failed stands for its profile only where no other does.
     for cell in sorted(manifest.cells, key=lambda cell: (cell.status == "failed", cell.repetition)):
         path = _inside(source, cell)
         if path is not None and cell.profile not in found:
-            found[cell.profile] = Kept(path, cell.profile, cell.repetition, cell.status == "failed")
+            found[cell.profile] = Kept(path, cell.profile, cell.repetition, cell.status == "failed", measured)
     found = {name: found[name] for name in manifest.profile_names if name in found}
     if not found:
         raise InputError(f"{source} has no recordings", "`fscost compare --keep one` keeps one of each profile, `--keep all` all of them")
@@ -167,6 +186,13 @@ def _kept(source: Path, profiles: list[str], *, trust: bool) -> list[Kept]:
         without = " without a recording" if unknown[0] in manifest.profile_names else " unknown to it"
         raise InputError(f"{source}: profile {unknown[0]!r} is{without}", f"those it has recordings of: {', '.join(found)}")
     return [found[name] for name in dict.fromkeys(profiles or found)]
+
+
+def _measured(workload: Mapping[str, Any]) -> frozenset[str]:
+    """The steps that `fscost compare` counted, by the manifest; one that was changed may say anything."""
+    steps = workload.get("steps")
+    found = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+    return frozenset(str(step.get("name")) for step in found if step.get("measured") is True)
 
 
 def _inside(folder: Path, cell: "CellRecord") -> Path | None:

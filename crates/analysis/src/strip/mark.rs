@@ -3,8 +3,9 @@
 use fscost_recording::Mark;
 use serde_json::{Map, Value};
 
-/// The kernel's counters of each disk, when the workload asked for durability, and how often the journal is committed unasked.
-const KEPT: [&str; 3] = ["kernel", "sync_calls", "commit_s"];
+/// The kernel's counters of each disk, when the workload asked for durability, how often the journal is committed unasked, and whether what
+/// follows is measured.
+const KEPT: [&str; 4] = ["kernel", "sync_calls", "commit_s", "measured"];
 
 /// The mark with its name and the numbers that are known.
 pub fn strip(mark: Mark) -> Mark {
@@ -21,10 +22,10 @@ pub fn strip(mark: Mark) -> Mark {
     Mark { detail, ..mark }
 }
 
-/// Numbers, in lists and under names; nothing else.
+/// Numbers and truth values, in lists and under names; nothing else.
 fn numbers(value: &Value) -> Option<Value> {
     match value {
-        Value::Number(_) => Some(value.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.clone()),
         Value::Array(list) => Some(list.iter().filter_map(numbers).collect()),
         Value::Object(fields) => {
             let fields = fields.iter();
@@ -52,11 +53,13 @@ mod tests {
         let given = json!({
             "kernel": {"main": {"write_bytes": 4096, "host": "me"}},
             "sync_calls": {"count": 2, "after_us": [10, 20, "me"]},
+            "measured": false,
             "command": "make", "pid": 1,
         });
         let kept = json!({
             "kernel": {"main": {"write_bytes": 4096}},
             "sync_calls": {"count": 2, "after_us": [10, 20]},
+            "measured": false,
         });
         assert_eq!(strip(mark(given)), mark(kept));
         assert_eq!(strip(mark(json!("secret"))), mark(Value::Null));
