@@ -12,6 +12,7 @@ pub mod btrfs;
 mod cause;
 mod disks;
 mod engine;
+mod escape;
 pub mod ext;
 mod f2fs;
 mod fat;

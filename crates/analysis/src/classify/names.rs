@@ -3,6 +3,7 @@
 //! A name may move between blocks of its directory, and the place that it leaves may be seen before or after the one where it is then. So
 //! changes wait for the end of what they belong to, and names that are gone are applied first.
 
+use crate::classify::escape::escaped;
 use crate::classify::inodes::Inodes;
 use crate::classify::{PathId, Paths};
 use std::collections::HashSet;
@@ -164,7 +165,7 @@ impl Names {
             let Name {
                 directory, name, ..
             } = &self.names.get(at)?.first;
-            parts.push(String::from_utf8_lossy(name));
+            parts.push(escaped(name));
             at = *directory;
             if parts.len() > DEEPEST {
                 return None;

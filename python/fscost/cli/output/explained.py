@@ -148,8 +148,12 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def one_line(name: str) -> str:
-    """A name as a terminal may be told it."""
-    return plain(name).replace("\n", "�")
+    """A file's name as a terminal may be told it: what it would obey or hide, as the bytes' numbers (docs/explaining.md, Names)."""
+    return "".join(each if each.isprintable() else _numbers(each) for each in name)
+
+
+def _numbers(character: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
 def _parts(group: Group) -> str:

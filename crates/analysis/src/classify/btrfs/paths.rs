@@ -4,6 +4,7 @@ use super::bytes::{u16_at, u64_at};
 use super::items::name_of;
 use super::key::{Key, kind, tree};
 use super::volume::Volume;
+use crate::classify::escape::escaped;
 use crate::classify::{Disks, PathId, Paths};
 use fscost_recording::Result;
 use std::collections::HashMap;
@@ -149,7 +150,7 @@ fn parent_of(
     {
         let found = volume.look_up(disks, root, from, to, |key, item| {
             let (parent, name) = name_of(key, item)?;
-            Some((parent, String::from_utf8_lossy(name).into_owned()))
+            Some((parent, escaped(name).into_owned()))
         })?;
         if found.is_some() {
             return Ok(found);
@@ -170,7 +171,7 @@ fn subvolume_parent(
     );
     volume.look_up(disks, names.root_tree, from, to, |key, item| {
         let name = item.get(18..)?.get(..usize::from(u16_at(item, 16)?))?;
-        let name = String::from_utf8_lossy(name).into_owned();
+        let name = escaped(name).into_owned();
         Some((key.offset, u64_at(item, 0)?, name))
     })
 }

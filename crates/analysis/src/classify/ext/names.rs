@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{directory::Entry, inode::ROOT};
+use crate::classify::escape::escaped;
 use crate::classify::{PathId, Paths};
 
 /// No path is made longer than this: PATH_MAX.
@@ -182,7 +183,7 @@ impl Names {
         while at != ROOT {
             let name = self.inodes.get(&at)?.names.first()?;
             bytes += name.name.len() + 1;
-            parts.push(String::from_utf8_lossy(&name.name));
+            parts.push(escaped(&name.name));
             if bytes > MAX_BYTES {
                 return None;
             }
