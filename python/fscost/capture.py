@@ -23,6 +23,7 @@ _REMEDIES = {
     "io": "check the path, its permissions and the space left",
     "host-disk-full": "make room there, or name another place",
     "format": "name a recording: a run keeps them as cells/…/recording.fscost",
+    "header": "its header is damaged, so nothing of it can be read: restore it from a copy, or record it again",
     "corrupt": "`fscost recording verify` says how much of it is readable",
 }
 """By the kind of the native module's error; nothing helps with what a caller may not ask for."""
@@ -112,12 +113,8 @@ def intervals(recording: Path) -> list[RecordedInterval]:
 
 def verify(recording: Path) -> dict[str, Any]:
     """Every byte read and checked: `whole`, how it ends, what is damaged, totals of what is readable."""
-    try:
-        with errors(recording):
-            return dict(_open(recording).verify())
-    except InputError as error:
-        damaged = error.remedy == _REMEDIES["corrupt"]
-        raise InputError(error.what, "nothing of it can be read: record it again, or take a copy" if damaged else error.remedy) from None
+    with errors(recording):
+        return dict(_open(recording).verify())
 
 
 def pack(recording: Path, level: int = 3) -> None:
@@ -173,7 +170,7 @@ def export_dm_log_writes(recording: Path, disk: str, log: Path) -> int:
 
 def import_dm_log_writes(log: Path, recording: Path) -> int:
     """A recording of a dm-log-writes log; returns its number of entries."""
-    with errors(log), new_file(recording):
+    with errors(log, "name a log that the kernel's dm-log-writes target wrote"), new_file(recording):
         return int(_native().import_dm_log_writes(str(log), str(recording)))
 
 
@@ -316,12 +313,22 @@ def _native() -> Any:
 
 
 def _open(recording: Path) -> Any:
-    return _native().Recording(str(recording))
+    native = _native()
+    try:
+        return native.Recording(str(recording))
+    except native.RecordingError as error:
+        # Only the header is checked here: without it no other part can be read.
+        if error.args[1:] == ("corrupt",):
+            raise native.RecordingError(error.args[0], "header") from None
+        raise
 
 
 @contextlib.contextmanager
-def errors(recording: Path) -> Iterator[None]:
-    """The native module's own error becomes one that a person sees, naming the file; so does its panic, which no `except Exception` would catch."""
+def errors(recording: Path, other_format: str = "") -> Iterator[None]:
+    """The native module's own error becomes one that a person sees, naming the file; so does its panic, which no `except Exception` would catch.
+
+    `other_format` is the remedy for a file that is not what it should be; a recording, unless it says more.
+    """
     native = _native()
     try:
         yield
@@ -329,7 +336,8 @@ def errors(recording: Path) -> Iterator[None]:
         text, kind = (*error.args, "")[:2]
         # What the operating system refused names the file already, which may be another than the recording.
         is_named = kind in ("io", "host-disk-full") or text.startswith((f"{recording}: ", f"{recording} "))
-        raise InputError(text if is_named else f"{recording}: {text}", _REMEDIES.get(kind)) from None
+        remedy = other_format if other_format and kind == "format" else _REMEDIES.get(kind)
+        raise InputError(text if is_named else f"{recording}: {text}", remedy) from None
     except native.PanicException as error:
         raise DefectError(f"{recording}: a defect of fscost ({error})", how_to_report(recording)) from None
     except OSError as error:

@@ -126,7 +126,7 @@ SPECIAL: dict[str, tuple[tuple[str, ...], str]] = {
     "lab": (("--lab", "moon"), "--lab 'moon'"),
     "a device that is not confirmed": (("--device", "/dev/null"), "/dev/null"),
     "a confirmation of nothing": (("--erase-device", "/dev/null"), "--erase-device confirms --device"),
-    "resume and out": (("--resume", "x", "--out", "y"), "leave --out out"),
+    "resume and out": (("--resume", "x", "--out", "y"), "drop --out"),
     "resume of nothing": (("--resume", "nowhere"), "holds no run"),
     "unknown flag": (("--frobnicate",), "--frobnicate"),
 }

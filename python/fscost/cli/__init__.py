@@ -1,10 +1,13 @@
 """The command line. Nothing imports it."""
 
+import os
 import sys
 
 
 def main() -> None:
     """The entry point `fscost`. Its modules are imported here, so that a limit that stops an import is one clear error too."""
+    # Importing numpy starts a thread for each further core; where memory is limited it waits for them for ever.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from fscost.cli.app import main as program
     except (ImportError, MemoryError, OSError) as error:

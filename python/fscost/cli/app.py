@@ -90,6 +90,10 @@ def main() -> None:
     except BrokenPipeError:
         _give_up_output()
         sys.exit(READER_GONE)
+    except ImportError as error:
+        _end(
+            HostError(f"a part of fscost cannot be loaded: {error}", "run `make setup`, and look at the limits of memory and files (`ulimit -a`)")
+        )
     except MemoryError:
         _end(HostError("out of memory", "end other programs first, or raise the limit of memory (`ulimit -v`)"))
     except OSError as error:

@@ -183,7 +183,7 @@ def compare(
     )
     if resume is not None:
         if out is not None:
-            raise InputError("--resume DIR goes on in DIR; --out names another", "leave --out out")
+            raise InputError("--resume and --out cannot be combined", "drop --out")
         before = load(resume, trust=trust).manifest
         asked = resumed(before.request, asked, _given(context), resume)
         print(plain(f"resuming {resume}: {asked.command_line()}"), file=sys.stderr)
@@ -201,6 +201,8 @@ def compare(
     )
     if resume is None and out is None:
         spec = replace(spec, folder=run.default_folder(spec.workload.name))
+    for one, other in run.same_profiles(spec.profiles):
+        print(plain(f"'{one}' and '{other}' are the same profile: what differs between them is noise"), file=sys.stderr)
     chosen, lock = choose_lab(lab, spec, claimed, asked.modules)
     if dry_run:
         _print_commands(spec, chosen)

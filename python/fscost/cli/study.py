@@ -74,7 +74,7 @@ def run_(
     found = study.load(name)
     if resume is not None:
         if out is not None:
-            raise InputError("--resume DIR goes on in DIR; --out names another", "leave --out out")
+            raise InputError("--resume and --out cannot be combined", "drop --out")
         before = load(resume, trust=trust)
         asked = _earlier(before, name)
         scale, options, seed = asked["scale"], asked["set"], before.manifest.seed

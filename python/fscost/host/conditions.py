@@ -5,6 +5,7 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from fscost.host.tools import install_command, kernel_has, tool
 
 CAP_SYS_ADMIN = 21  # include/uapi/linux/capability.h
 MOUNT_SETATTR_SYSCALL = 442  # the same number on every architecture (since 5.1 numbers are shared)
+_DEVICES = {"/dev/fuse": (10, 229), "/dev/loop-control": (10, 237)}  # include/linux/miscdevice.h
 LOOP_CONFIGURE = 0x4C0A  # include/uapi/linux/loop.h
 BASE_CANDIDATES = (Path("/mnt"), Path("/media"), Path("/srv"), Path("/opt"))
 
@@ -95,6 +97,10 @@ def _sys_admin() -> Check:
 def _device(path: str) -> Check:
     module = {"/dev/fuse": "fuse", "/dev/loop-control": "loop"}[path]
     try:
+        # A container may have something else in its place, which opens as well.
+        found = Path(path).stat()
+        if not stat.S_ISCHR(found.st_mode) or found.st_rdev != os.makedev(*_DEVICES[path]):
+            raise OSError(errno.ENODEV, "it is another device or file")
         os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
         remedy = f"`modprobe {module}`; in a container, pass the device: --device {path}"

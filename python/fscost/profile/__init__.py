@@ -6,6 +6,7 @@ from fscost.profile.families import LATER, family_of, formattable_types, known_t
 from fscost.profile.flags import split_flags
 from fscost.profile.kernels import on_kernels
 from fscost.profile.load import load_catalogue
+from fscost.profile.misspelt import suggestion
 from fscost.profile.model import DiskSpec, FormatPlan, Profile
 from fscost.profile.packages import package_of
 from fscost.profile.spelling import extend, split_words
@@ -19,6 +20,7 @@ __all__ = [
     "package_of",
     "plan_format",
     "resolve",
+    "suggestion",
     "why_not",
 ]
 

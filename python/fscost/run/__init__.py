@@ -4,7 +4,7 @@ from fscost.run.execute import RunOutcome, commands, execute
 from fscost.run.folder import default_folder
 from fscost.run.listener import Listener
 from fscost.run.need import Estimate, estimate
-from fscost.run.spec import KEEP, SETTLE, RunSpec, StoppingRule
+from fscost.run.spec import KEEP, SETTLE, RunSpec, StoppingRule, same_profiles
 
 __all__ = [
     "KEEP",
@@ -18,4 +18,5 @@ __all__ = [
     "default_folder",
     "estimate",
     "execute",
+    "same_profiles",
 ]

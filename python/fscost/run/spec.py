@@ -1,7 +1,7 @@
 """What a run is asked to do."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,18 @@ def _check_profiles(spec: RunSpec) -> None:
             f"the baseline {spec.baseline!r} is none of the profiles",
             did_you_mean(spec.baseline, seen) or f"one of: {', '.join(p.name for p in spec.profiles)}",
         )
+
+
+def same_profiles(profiles: Sequence[Profile]) -> list[tuple[str, str]]:
+    """Pairs of names that stand for one and the same file system."""
+    first: dict[Profile, str] = {}
+    found = []
+    for profile in profiles:
+        plain_profile = replace(profile, name="", summary="", refused="")
+        if plain_profile in first:
+            found.append((first[plain_profile], profile.name))
+        first.setdefault(plain_profile, profile.name)
+    return found
 
 
 def _check_workload(workload: Workload) -> None:

@@ -55,9 +55,11 @@ def from_builtin(builtin: Builtin, scale: float | None, seed: int, source: Path 
 def from_command(words: str | Sequence[str], prepare: Sequence[str]) -> Workload:
     """A command of the user's: one phase `run`, after unmeasured steps that copy its files in."""
     shell = words if isinstance(words, str) else shlex.join(words)
+    if not shell.strip():
+        raise InputError("the command is empty", "write it after --, as in: fscost compare -- make -j2")
+    if not all(text.strip() for text in prepare):
+        raise InputError("--prepare '' is empty", "give a shell command, or leave it out")
     for text in (shell, *prepare):
-        if not text.strip():
-            raise InputError("the command is empty", "write it after --, as in: fscost compare -- make -j2")
         if "\0" in text:
             raise InputError("the command contains a NUL character", "no program can be given one")
     names = ["prepare"] if len(prepare) == 1 else [f"prepare-{i + 1}" for i in range(len(prepare))]

@@ -21,7 +21,7 @@ _WIDEST = 120
 _VERDICT_STYLES = {"less": "green", "more": "red", "not shown": "dim", "baseline": "dim"}
 _COLUMNS_PER_PROFILE = 10
 _LONGEST_WORD = 16
-_NARROW_COLUMNS = {"device written": 8, "ratio": 8, "verdict": 8, "wall": 11} | dict.fromkeys(
+_NARROW_COLUMNS = {"device written": 8, "ratio": 8, "verdict": 8, "wall": 8, "CPU": 6, "space": 6} | dict.fromkeys(
     ("data", "journal", "metadata", "unknown", "of it atime"), 8
 )
 _MARK_STYLES = dict(zip(BAR_MARKS, ("blue", "magenta", "yellow", "red", "dim"), strict=True))

@@ -147,7 +147,20 @@ def _about(results: RunResults, rows: Sequence[Row]) -> list[str]:
         lines += [f"{n}, interleaved, medians.", *_ratio_words(manifest.baseline, {row.profile for row in totals})]
     if counts == [1]:
         lines.append("One repetition has no interval: nothing here is a difference.")
-    return [*lines, *conditions(results)]
+    return [*lines, *_deferred(results), *conditions(results)]
+
+
+def _deferred(results: RunResults) -> list[str]:
+    """What a mount option puts off, and this way of measuring does not."""
+    manifest = results.manifest
+    done = {cell.profile for cell in manifest.done}
+    lazy = [str(profile["name"]) for profile in manifest.profiles if "lazytime" in str(profile.get("mount_options", "")).split(",")]
+    found = [name for name in lazy if name in done]
+    if not found:
+        return []
+    how = "the unmount wrote" if manifest.options.get("settle") == "none" else "the syncs after each phase and the unmount wrote"
+    counted = f"{', '.join(found)}: {how} the time stamps that lazytime puts off, and their bytes are counted."
+    return [counted, "On a file system that stays mounted, lazytime writes them once a day."]
 
 
 def _ratio_words(baseline: str, profiles: set[str]) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fscost import capture, host
+from fscost import capture, host, profile
 from fscost.errors import FscostError, HostError
 from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.cell import plan
@@ -91,7 +91,13 @@ def _run(cell: Cell, options: LabOptions, story: Story, built: dict[str, Any], a
             "signal": story.ending.signal,
             "kernel": list(story.ending.kernel),
         }
-        return CellResult(cell, "failed", _because(story.ending), facts=facts, kind=story.ending.kind)
+        because = _because(story.ending)
+        if story.ending.kind == "mkfs" and (first := _first_line(paths.output)) and first not in because:
+            # Some print their usage behind the reason, and the agent tells the end of what was printed.
+            because += f"\nits first words: {first}"
+        if (suggestion := profile.suggestion(cell.profile, story.ending.kind)) is not None:
+            because += f"\n{suggestion}"
+        return CellResult(cell, "failed", because, facts=facts, kind=story.ending.kind)
     facts["conservation"] = "kernel's counters only: a real device is not recorded"
     return CellResult(cell, "done", facts=facts)
 
@@ -142,6 +148,15 @@ def _because(failed: Failed) -> str:
     if failed.kernel and failed.kind not in ("host-disk-full", "disk-server"):
         because += "\nthe kernel said: " + "\n  ".join(list(dict.fromkeys(failed.kernel))[-5:])
     return because
+
+
+def _first_line(output: Path) -> str:
+    """Of what the commands of a cell printed, of which mkfs is the first."""
+    try:
+        with output.open(encoding="utf-8", errors="replace") as file:
+            return file.readline(LAST_WORDS_BYTES).strip()
+    except OSError:
+        return ""
 
 
 def _last_words(errors: Path) -> str:

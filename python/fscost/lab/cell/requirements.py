@@ -33,7 +33,7 @@ def why_not(cell: Cell, disk_size_bytes: int | None, plan_format: PlanFormat, wh
     if size_bytes < workload.disk_bytes:
         return (
             f"a disk of {size_bytes / 2**20:.0f} MiB is too small: workload {workload.name} needs {workload.disk_bytes / 2**20:.0f} MiB; "
-            f"give --disk-size {-(-workload.disk_bytes // 2**20)}M or more"
+            f"give --size {-(-workload.disk_bytes // 2**20)}M or more"
         )
     try:
         formatted = plan_format(profile, size_bytes, cell.seed)

@@ -1,5 +1,9 @@
 """ext2, ext3, ext4: mke2fs."""
 
+import re
+from pathlib import Path
+
+from fscost.errors import InputError, did_you_mean
 from fscost.profile.families.common import MIB, format_plan, require_size, seeded_uuid
 from fscost.profile.flags import DISK_PLACEHOLDER, Flag, Grammar, has_suboption, suboptions, values_of, words_of
 from fscost.profile.model import FormatPlan, Profile
@@ -21,6 +25,10 @@ _REFUSED = {
 # would not be what it says. 8 MiB is that with 4 KiB blocks; mke2fs takes 1 KiB blocks on disks this small.
 _MINIMUM_BYTES = 8 * MIB
 
+_BLOCK_SIZES = (1024, 2048, 4096, 8192, 16384, 32768, 65536)
+_LABEL_BYTES = 16  # struct ext4_super_block, s_volume_name
+_CONFIGURATION = Path("/etc/mke2fs.conf")
+
 # Lazy initialisation would write after the mount, for minutes, and be charged to the workload (mke2fs(8)).
 _NOT_LAZY = "lazy_itable_init=0,lazy_journal_init=0"
 
@@ -32,6 +40,7 @@ def grammar(type_: str) -> Grammar:
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
     """One mkfs, before it the external journal if `-J device={disk.NAME}` asks for one."""
+    _refuse_what_mke2fs_changes(profile, flags)
     journal = _journal_disk(flags)
     if journal is None and _has_journal(profile.type, flags):
         require_size(profile, main_bytes, _MINIMUM_BYTES, "smaller ones have no room for a journal: without one, say -O ^has_journal")
@@ -39,6 +48,33 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
     if journal is not None:
         mkfs.insert(0, _mkfs_journal(profile, flags, journal, seed))
     return format_plan(profile, *mkfs, superblock=("dumpe2fs", "-h", "{disk.main}"), sync_tracepoints=("ext4/ext4_sync_file_enter",))
+
+
+def _refuse_what_mke2fs_changes(profile: Profile, flags: list[Flag]) -> None:
+    """What mke2fs warns of and then makes otherwise: the profile would not be what its name says (misc/mke2fs.c, PRS())."""
+    for value in values_of(flags, "-b"):
+        size = value.lstrip("-")
+        if not size.isdecimal() or int(size[:9]) not in _BLOCK_SIZES:
+            raise InputError(f"profile '{profile.name}': flags: -b {value} is not a block size", f"one of: {', '.join(map(str, _BLOCK_SIZES))}")
+    for value in values_of(flags, "-L"):
+        if len(value.encode("utf-8", "surrogateescape")) > _LABEL_BYTES:
+            raise InputError(
+                f"profile '{profile.name}': flags: -L has more than {_LABEL_BYTES} bytes, and mke2fs would cut it", "give a shorter label"
+            )
+    known = _usage_types()
+    for usage in (word for value in values_of(flags, "-T") for word in value.split(",")):
+        if known and usage not in known:
+            remedy = did_you_mean(usage, known) or f"one of: {', '.join(known)}"
+            raise InputError(f"profile '{profile.name}': flags: -T {usage} is not in {_CONFIGURATION}", remedy)
+
+
+def _usage_types() -> list[str]:
+    """Those of the host's mke2fs.conf(5), which guests have too; none where it cannot be read."""
+    try:
+        text = _CONFIGURATION.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return re.findall(r"^\s+([\w-]+)\s*=\s*\{", text.partition("[fs_types]")[2], re.MULTILINE)
 
 
 def _has_journal(type_: str, flags: list[Flag]) -> bool:
