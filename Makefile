@@ -1,6 +1,6 @@
 # The one door. `make` alone prints what there is. Everything can be run twice; the second time is fast and needs no network.
-# Variables: ARGS (arguments of demo and bench), PYTEST (arguments of pytest in test), PYTHON (the interpreter for .venv), SECONDS and TARGETS
-# (of fuzz: how long each, and which).
+# Variables: ARGS (arguments of demo and bench), PYTEST (arguments of pytest in test), PYTHON (the interpreter for .venv), SECONDS, TARGETS and SEED
+# (of fuzz: how long each, and which; of soak: how long in all, which families, and the seed of its draws).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -14,6 +14,7 @@ ARGS ?=
 PYTEST ?=
 SECONDS ?= 600
 TARGETS ?=
+SEED ?=
 
 # rustup installs here and the shell that called make may not know it yet; mkfs is in sbin, which not every PATH has.
 export CARGO_HOME ?= $(HOME)/.cargo
@@ -55,6 +56,10 @@ test: setup .venv/.dev-packages ## Run all tests, Rust's and then Python's (as r
 .PHONY: fuzz
 fuzz: system ## Explain damaged recordings until one breaks what must hold: SECONDS=600 for each of TARGETS="ext xfs btrfs strip recording dm_log_writes"
 	@fuzz/run $(SECONDS) $(TARGETS)
+
+.PHONY: soak
+soak: setup ## Compare rows with what their writes held, on random file systems (needs root): SECONDS=3600 in all, TARGETS="ext xfs f2fs", SEED=…
+	PYTHONPATH=. $(BIN)/python -m tests.oracles.soak $(SECONDS) $(or $(SEED),$(shell date +%s)) $(TARGETS)
 
 .PHONY: check check-rust check-python check-repository
 check: check-rust check-python check-repository ## Formats, lints, types, walls between the rooms, lock files; with -k all that is wrong, not the first

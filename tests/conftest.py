@@ -57,6 +57,7 @@ GUESTS_ALONE = (
     "tests/lab/vm/test_snapshots.py",
     "tests/whole/test_vm_bad_guests.py",
     "tests/whole/test_vm_repeats.py",
+    "tests/oracles/test_tagged_guests.py",
 )
 """Tests that take nothing of the host but a processor."""
 

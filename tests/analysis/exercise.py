@@ -1,7 +1,7 @@
 """What happens to a file system of any flags: `exercise.py SEED OPERATIONS [NUMBER]`, in its root; its writes are numbered from NUMBER on.
 
 Every 512 bytes of every file name its inode, the place and the number of the write. Standard output has each name that any inode ever had, and the directory's inode;
-what was cut, changed or removed; and the number of the last write before an inode was free to be another file.
+and what was cut, changed or removed.
 """
 
 import os
@@ -111,8 +111,6 @@ class Exercise:
     def remove(self) -> None:
         path = self.files.pop(self.rng.randrange(len(self.files)))
         self.lost(path)
-        if os.lstat(path).st_nlink == 1:
-            print(f"FREED\t{os.lstat(path).st_ino}\t{self.number}")
         path.unlink()
 
     def link(self) -> None:

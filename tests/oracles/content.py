@@ -2,11 +2,12 @@
 
 import struct
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from tests.oracles.tagged_work import MAGIC, SECTOR
+from tests.oracles.tagged_work import MAGIC, SECTOR, TAG, checksum
 
 from fscost import capture
 
@@ -26,9 +27,14 @@ class Content:
     """Its byte on the disk."""
     bytes: npt.NDArray[np.uint8]
 
-    @property
+    @cached_property
     def is_tagged(self) -> npt.NDArray[np.bool_]:
-        return (self.bytes[:, : len(MAGIC)] == np.frombuffer(MAGIC, dtype=np.uint8)).all(axis=1)
+        """Whether it begins with a tag, whole."""
+        found = (self.bytes[:, : len(MAGIC)] == np.frombuffer(MAGIC, dtype=np.uint8)).all(axis=1)
+        for index in np.nonzero(found)[0].tolist():
+            _, *numbers, expected = TAG.unpack_from(self.bytes[index])
+            found[index] = checksum(*numbers) == expected
+        return found
 
     def field(self, offset: int, kind: str) -> npt.NDArray[np.int64]:
         """A number of each sector's tag, where there is one."""

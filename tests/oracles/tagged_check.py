@@ -1,9 +1,8 @@
-"""Every row of every write beside the content of that write: `python -m tests.oracles.tagged_check RECORDING JOURNAL`.
+"""Every row of every write beside the content of that write.
 
 A sector that tagged_work.py wrote says whose it is. The row that holds it must say `file_data`, that file's inode, and a path that the file had by then, or none.
 """
 
-import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -12,12 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 from tests.oracles import content
+from tests.oracles.bounds import BOUNDS
 from tests.oracles.content import Content
 from tests.oracles.ledger import NEVER, Ledger
 from tests.oracles.tagged_work import SECTOR
 
-from fscost.analyze import explain
+from fscost import capture
 
 RIGHT, INLINE, LEFTOVER = "right", "inline", "leftover"
 NO_INODE, NO_PATH, UNKNOWN = "no inode", "no path", "unknown"
@@ -32,8 +34,6 @@ INLINE_STRUCTURES = {"fs_tree", "log_tree", "relocation_tree", "node", "mft", "i
 LEFTOVER_STRUCTURES = {"directory", "directory_index", "symlink", "xattr", "extent_map"}
 """Behind what they hold is left what memory or the block held before."""
 EXAMPLES = 5
-LARGEST_INLINE = 64 << 10
-"""From here on no family keeps a file's data in a node or joins its end with others'."""
 
 
 @dataclass
@@ -43,8 +43,6 @@ class Summary:
     bytes: Counter[str] = field(default_factory=Counter)
     rows: Counter[str] = field(default_factory=Counter)
     examples: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    does: list[list[str]] = field(default_factory=list)
-    refused: dict[str, int] = field(default_factory=dict)
 
     def add(self, kind: str, sectors: int, example: str) -> None:
         self.bytes[kind] += sectors * SECTOR
@@ -52,12 +50,25 @@ class Summary:
         if len(self.examples[kind]) < EXAMPLES:
             self.examples[kind].append(example)
 
+    def join(self, other: "Summary") -> None:
+        """Add what another compared."""
+        self.bytes.update(other.bytes)
+        self.rows.update(other.rows)
+
     @property
     def compared(self) -> int:
         return self.bytes.total() - self.bytes[INLINE] - self.bytes[LEFTOVER]
 
     def share(self, kinds: Sequence[str]) -> float:
         return sum(self.bytes[kind] for kind in kinds) / max(self.compared, 1)
+
+    def check(self, family: str) -> None:
+        """Neither more doubtful nor more wrong than its family may be."""
+        print(self)
+        bound = BOUNDS[family]
+        assert self.compared > 0
+        assert self.share(WRONG) <= bound.wrong, bound.reason
+        assert self.share(DOUBTFUL) <= bound.doubtful, bound.reason
 
     def __str__(self) -> str:
         lines = [f"{self.rows.total()} rows compared, {self.compared} bytes; doubtful {self.share(DOUBTFUL):.2%}, wrong {self.share(WRONG):.2%}"]
@@ -71,16 +82,17 @@ class Summary:
 
 
 class Times:
-    """Between which actions each write fell, by what writes held. Compressed data hides what was written first, and so by when it was."""
+    """Between which actions each write fell, by what writes held. Compressed data hides what was written first, and so by when it was; so do
+    nodes, where a file of `inline_bytes` at most is."""
 
-    def __init__(self, found: Content, ledger: Ledger, *, is_compressed: bool) -> None:
+    def __init__(self, found: Content, ledger: Ledger, inline_bytes: int, *, is_compressed: bool) -> None:
         tagged = np.nonzero(found.is_tagged)[0]
         identity, action = (found.field(at, "<u4")[tagged] for at in (8, 12))
         offset, event = found.field(16, "<u8")[tagged], found.event[tagged]
         self._events = event
         self._begun = np.maximum.accumulate(action) if len(action) else action
         _, first = np.unique((identity << 42) | (action << 21) | (offset // SECTOR), return_index=True)
-        first = first[offset[first] >= LARGEST_INLINE]
+        first = first[offset[first] >= inline_bytes]
         ends = []
         for number, synced in [] if is_compressed else ledger.syncs:
             covered = first[(action[first] <= number) & ((identity[first] == synced) | (synced is None))]
@@ -112,10 +124,15 @@ class Names:
             for identity, gained, dropped in steps:
                 self._had[identity].append((gained, dropped))
 
+    def _durable(self, identity: int) -> list[int]:
+        """When it was given the names that reached the disk for certain: others may never have."""
+        syncs = [number for number, synced in self.ledger.syncs if synced in (None, identity)]
+        return [first for first, last in self._had[identity] if any(first <= number < last for number in syncs)]
+
     def compare(self, identities: set[int], path: str | None, event: int) -> str:
         latest = self.times.latest(event)
         if path is None:
-            return NO_PATH if any(first <= latest for each in identities for first, _ in self._had[each]) else RIGHT
+            return NO_PATH if any(first <= latest for each in identities for first in self._durable(each)) else RIGHT
         if path not in self._paths:
             self._paths[path] = self.ledger.intervals(path, is_atomic=self.is_atomic)
         ever = [interval for identity in identities for interval in self._paths[path].get(identity, ())]
@@ -130,22 +147,17 @@ class Names:
         return STALE if now > durable and has_another else RIGHT
 
 
-def compare(recording: Path, ledger: Ledger, *, is_atomic: bool, has_inodes: bool = True, is_compressed: bool = False) -> Summary:
-    """All rows of all phases of the workload."""
+def compare(
+    recording: Path, ledger: Ledger, table: pa.Table, *, is_atomic: bool, inline_bytes: int, has_inodes: bool = True, is_compressed: bool = False
+) -> Summary:
+    """All rows of an explanation."""
     summary = Summary()
-    table = explain(recording).table
     with tempfile.TemporaryDirectory(dir=recording.parent) as folder:
-        for disk, name in enumerate(dict.fromkeys(table["disk"].to_pylist())):
-            within = table.filter(np.array([value == name for value in table["disk"].to_pylist()]))
+        for disk, each in enumerate(capture.info(recording)["disks"]):
             held = content.read(recording, disk, Path(folder, "log"))
-            _compare(
-                within.to_pylist(),
-                held,
-                Names(ledger, Times(held, ledger, is_compressed=is_compressed), is_atomic=is_atomic),
-                summary,
-                has_inodes,
-                is_compressed,
-            )
+            times = Times(held, ledger, inline_bytes, is_compressed=is_compressed)
+            rows = table.filter(pc.equal(table["disk"], each["name"])).to_pylist()
+            _compare(rows, held, Names(ledger, times, is_atomic=is_atomic), summary, has_inodes, is_compressed)
     return summary
 
 
@@ -217,12 +229,3 @@ def _called(ledger: Ledger, identity: int) -> str:
         (folder, name, gained, dropped) for (folder, name), found in ledger.steps.items() for each, gained, dropped in found if each == identity
     ]
     return ", ".join(f"{folder}/{name} {gained}–{'' if dropped == NEVER else dropped}" for folder, name, gained, dropped in steps) or "nameless"
-
-
-def main() -> None:
-    recording, journal = map(Path, sys.argv[1:3])
-    print(compare(recording, Ledger.read(journal.read_text()), is_atomic="atomic" in sys.argv))
-
-
-if __name__ == "__main__":
-    main()

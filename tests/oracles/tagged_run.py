@@ -1,17 +1,24 @@
 """One cell with the tagged workload, compared: `python -m tests.oracles.tagged_run 'ext4 -b 1024' -- --draw 7 150`."""
 
 import argparse
+import re
 import shutil
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from tests.oracles.ledger import Ledger
 from tests.oracles.tagged_check import Summary, compare
 
-from fscost import profile
+from fscost import capture, profile
+from fscost.analyze import explain
 from fscost.lab.base import LabOptions
 from fscost.lab.cell.binaries import find_binaries
 from fscost.lab.native import NativeLab
+from fscost.lab.vm import VmLab, kernels
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 
@@ -22,37 +29,92 @@ class RefusedError(Exception):
     """By mkfs or mount: no such file system can be made here."""
 
 
-def run(spelled: str, folder: Path, words: list[str], *, size: int = 512 * MIB, steps: int = 2) -> Summary:
-    """`words` are tagged_work.py's, for each step the same."""
+NATIVE = ("ext2", "ext3", "ext4", "xfs", "btrfs")
+FAT = ("vfat", "exfat")
+WORK = Path(__file__).with_name("tagged_work.py")
+SHELL = f"python3 {{input}}/{WORK.name} {{scratch}}/state"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A cell that is done."""
+
+    spelled: str
+    folder: Path
+    recording: Path
+    said: str
+    ledger: Ledger
+
+    @property
+    def type(self) -> str:
+        return profile.resolve(self.spelled).type
+
+    @property
+    def is_atomic(self) -> bool:
+        """Whether no directory reaches the disk without those above it: not where inodes are written singly, nor with log trees and fast commits."""
+        return self.type in ("ext3", "ext4", "xfs") and not re.search(r"\^has_journal|fast_commit", self.spelled)
+
+    @property
+    def inline_bytes(self) -> int:
+        """Smaller files, or their ends, may lie beside what describes them."""
+        if self.type in ("ext2", "ext3", "ext4", "xfs", "nilfs2", *FAT) and "inline_data" not in self.spelled:
+            return 0
+        return 8 << 10 if self.type in ("ext4", "btrfs", "f2fs") else 64 << 10
+
+    def compared(self, table: pa.Table | None = None) -> Summary:
+        """All rows, or those of another explanation."""
+        if table is None:
+            explanation = explain(self.recording)
+            table = explanation.table
+            totals = [disk for interval in capture.intervals(self.recording) for disk in interval.disks.values()]
+            written = sum(disk["write_bytes"] + disk["zero_bytes"] for disk in totals) + sum(explanation.punched_bytes.values())
+            assert pc.sum(table["length"]).as_py() == written, "rows are not the bytes written"
+        return compare(
+            self.recording,
+            self.ledger,
+            table,
+            inline_bytes=self.inline_bytes,
+            is_atomic=self.is_atomic,
+            has_inodes=self.type not in FAT,
+            is_compressed="compress" in self.spelled,
+        )
+
+
+def words(type_: str, draw: str, count: int, filler: str = "dots") -> str:
+    """Of a drawn workload. FAT writes zeroes wherever a file has holes."""
+    return f"--draw {draw} {count} --filler {filler}{' --without vast' if type_ in FAT else ''}"
+
+
+def run(spelled: str, folder: Path, shells: list[str], *, size: int = 512 * MIB, settle: str = "remount", inputs: Sequence[Path] = ()) -> Ran:
+    """A command for each step. In a guest, where the host is not asked to have the file system."""
     (folder / "input").mkdir(parents=True)
-    shutil.copy(Path(__file__).with_name("tagged_work.py"), folder / "input")
-    shell = f"python3 {{input}}/tagged_work.py {{scratch}}/state {' '.join(words)}"
-    made = tuple(Step(f"step{number}", shell, settle="remount") for number in range(steps))
-    work = Workload("tagged", made, disk_bytes=MIB, input=folder / "input")
-    result = NativeLab(find_binaries()).run(
-        Cell(profile.resolve(spelled), work, 0, 1, 0), LabOptions(folder / "cell", size, keep_recording=True), lambda _: None
-    )
+    for script in (WORK, *inputs):
+        shutil.copy(script, folder / "input")
+    steps = tuple(Step(name, shell, settle=settle) for name, shell in zip(("one", "two", "three"), shells, strict=False))
+    work = Workload("tagged", steps, disk_bytes=MIB, input=folder / "input")
+    resolved = profile.resolve(spelled)
+    is_native = resolved.type in NATIVE
+    if not is_native:
+        kernels.fetch()
+    lab = NativeLab(find_binaries()) if is_native else VmLab()
+    result = lab.run(Cell(resolved, work, 0, 1, 0), LabOptions(folder / "cell", size, keep_recording=True), lambda _: None)
     if result.kind in ("mkfs", "mount"):
         raise RefusedError(result.because)
-    assert result.status == "done", f"{result.status} ({result.kind}): {result.because}\n{result.output and result.output.read_text()[-2000:]}"
+    said = result.output.read_text(errors="replace") if result.output else ""
+    assert result.status == "done", f"{result.status} ({result.kind}): {result.because}\n{said[-2000:]}"
     assert result.recording
-    assert result.output
-    ledger = Ledger.read(result.output.read_text())
-    assert ledger.is_whole
-    is_atomic = not any(word in spelled for word in ("ext2", "^has_journal", "fast_commit", "btrfs"))
-    summary = compare(result.recording, ledger, is_atomic=is_atomic, is_compressed="compress" in spelled)
-    summary.does = ledger.does
-    summary.refused = dict(ledger.refused)
-    return summary
+    ledger = Ledger.read(said)
+    assert ledger.is_whole, "the journal was cut"
+    return Ran(spelled, folder, result.recording, said, ledger)
 
 
-def reduced(spelled: str, kinds: list[str], actions: list[str], words: list[str]) -> list[str]:
+def reduced(spelled: str, kinds: list[str], actions: list[str], also: list[str]) -> list[str]:
     """As few of the actions as still show one of these kinds of rows (Zeller's ddmin, without complements)."""
 
     def shows(part: list[str]) -> bool:
         with tempfile.TemporaryDirectory(prefix="tagged-") as folder:
             try:
-                summary = run(spelled, Path(folder) / "run", [*words, "--do", *part], steps=1)
+                summary = run(spelled, Path(folder) / "run", [" ".join([SHELL, *also, "--do", *part])]).compared()
             except AssertionError as error:
                 print(error)
                 return False
@@ -74,17 +136,17 @@ def reduced(spelled: str, kinds: list[str], actions: list[str], words: list[str]
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("profile")
-    parser.add_argument("words", nargs="+", help="--draw SEED COUNT or --do ACTION:SEED …")
+    parser.add_argument("words", nargs="+", help="of tagged_work.py: --draw SEED COUNT or --do ACTION:SEED …")
     parser.add_argument("--steps", type=int, default=2)
-    parser.add_argument("--reduce", metavar="KIND", action="append", help="find the fewest actions that still show such rows")
-    asked, words = parser.parse_known_args()
-    words += asked.words
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the recording and the journal there")
+    parser.add_argument("--reduce", metavar="KIND", action="append", help="find the fewest actions of the first step that still show such rows")
+    asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tagged-") as folder:
-        summary = run(asked.profile, Path(folder) / "run", words, steps=asked.steps)
-    print(summary, summary.refused, sep="\n")
+        ran = run(asked.profile, asked.keep or Path(folder) / "run", [" ".join([SHELL, *asked.words])] * asked.steps)
+        print(ran.compared(), dict(ran.ledger.refused), sep="\n")
     if asked.reduce:
-        also = [word for word in ("--long", "--dense") if word in words]
-        print(*reduced(asked.profile, asked.reduce, summary.does[0], also))
+        also = [word for at, word in enumerate(asked.words) if "--filler" in (word, asked.words[at - 1]) or word == "--long"]
+        print(*reduced(asked.profile, asked.reduce, ran.ledger.does[0], also))
 
 
 if __name__ == "__main__":

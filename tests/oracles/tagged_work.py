@@ -15,20 +15,34 @@ import os
 import pickle
 import random
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 SECTOR = 512
 PAGE = 4096
-TAG = struct.Struct("<8sIIQH")
-"""Magic, identity, action, offset in the file, length of the path; then the path in capitals, so that no name on the disk is taken for it."""
+TAG = struct.Struct("<8sIIQHI")
+"""Magic, identity, action, offset in the file, length of the path, checksum of all these; then the path in capitals, so that no name on the disk is
+taken for it."""
 MAGIC = b"\x9dTagged\x9d"
 LEAST_TAIL = 256
 """Bytes of a sector that a tag takes at most; no file ends within them."""
 LONGEST_PATH = LEAST_TAIL - TAG.size
 MIB = 1 << 20
-UNSUPPORTED = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY, errno.EPERM, errno.ENOSPC, errno.E2BIG, errno.ENODATA, errno.EXDEV, errno.ENOSYS}
+SPREAD_FILES, SPREAD_APPENDS = 160, 100
+UNSUPPORTED = {
+    errno.EOPNOTSUPP,
+    errno.EINVAL,
+    errno.ENOTTY,
+    errno.EPERM,
+    errno.ENOSPC,
+    errno.E2BIG,
+    errno.ENODATA,
+    errno.EXDEV,
+    errno.ENOSYS,
+    errno.EFBIG,
+}
 EXCHANGE = 2  # linux/fs.h RENAME_EXCHANGE
 KEEP_SIZE, PUNCH, COLLAPSE, ZERO, INSERT = 1, 2, 8, 16, 32  # linux/falloc.h
 FICLONE = 0x40049409
@@ -46,6 +60,11 @@ def _checked(result: int) -> None:
 
 def fallocate(descriptor: int, mode: int, offset: int, length: int) -> None:
     _checked(libc.fallocate(descriptor, mode, ctypes.c_int64(offset), ctypes.c_int64(length)))
+
+
+def checksum(*numbers: int) -> int:
+    """Compressed data may begin as a tag does, and go on in another way."""
+    return zlib.crc32(struct.pack("<IIQH", *numbers))
 
 
 @contextlib.contextmanager
@@ -68,7 +87,7 @@ class File:
 class Work:
     """A tree of files and directories that grows, changes and shrinks."""
 
-    def __init__(self, *, is_long: bool, is_dense: bool) -> None:
+    def __init__(self, *, is_long: bool, filler: str) -> None:
         self.rng = random.Random()
         self.action = 0
         self.identities = 0
@@ -76,7 +95,7 @@ class Work:
         self.files: list[File] = []
         self.folders: dict[int, Name | None] = {0: None}
         self.is_long = is_long
-        self.is_dense = is_dense
+        self.filler = filler
 
     # The journal.
 
@@ -137,11 +156,22 @@ class Work:
 
     def tagged(self, file: File, start: int, length: int) -> bytearray:
         path = (f"/{self.path(file.names[0])}" if file.names else "").upper().encode()[-LONGEST_PATH:]
-        content = bytearray(random.Random(self.action).randbytes(length) if self.is_dense else b"." * length)
+        content = bytearray(self.filled(length))
         for at in range(0, length, SECTOR):
-            head = TAG.pack(MAGIC, file.identity, self.action, start + at, len(path)) + path
+            numbers = (file.identity, self.action, start + at, len(path))
+            head = TAG.pack(MAGIC, *numbers, checksum(*numbers)) + path
             content[at : at + len(head)] = head
         return content
+
+    def filled(self, length: int) -> bytes:
+        match self.filler:
+            case "random":
+                return random.Random(self.action).randbytes(length)
+            case "numbers":  # that look like the addresses of blocks
+                first = 4096 + self.rng.randrange(1 << 14)
+                return struct.pack(f"<{length // 4 + 1}I", *range(first, first + length // 4 + 1))[:length]
+            case _:
+                return b"." * length
 
     def length(self) -> int:
         """Seldom much; in whole sectors, or with a last one that has room for its tag."""
@@ -327,6 +357,7 @@ class Work:
     def symlink(self) -> None:
         name = self.fresh()
         self.path(name).symlink_to("x" * self.rng.choice((20, 100, 500)))
+        self.tell("GAINED", self.born(os.lstat(self.path(name)).st_ino), *name)
 
     def xattr(self) -> None:
         file = self.any()
@@ -375,6 +406,34 @@ class Work:
         for file in self.rng.sample(made, len(made) * 9 // 10):
             self.path(file.names[0]).unlink()
             self.dropped(file, file.names[0])
+
+    def spread(self) -> None:
+        """Many files, of which every other goes: what is left is worth collecting. Not drawn: it is asked for."""
+        made = []
+        for _ in range(SPREAD_FILES):
+            file, descriptor = self.made(self.fresh())
+            self.put(file, descriptor, 0, MIB // 8)
+            os.close(descriptor)
+            made.append(file)
+        self.sync()
+        self.action += 1
+        for file in made[::2]:
+            self.path(file.names[0]).unlink()
+            self.dropped(file, file.names[0])
+        with self.opened(made[1]) as descriptor:
+            for number in range(SPREAD_APPENDS):
+                self.action += 1
+                self.put(made[1], descriptor, MIB // 8 + number * 2 * SECTOR, 2 * SECTOR)
+                self.synced(made[1], descriptor)
+
+    def vast(self) -> None:
+        """Data at places that only trees of addresses reach."""
+        file, descriptor = self.made(self.fresh())
+        for place in self.rng.sample((0, 5 * MIB, 7 * MIB, 13 * MIB, 900 * MIB, 5000 * MIB), 4):
+            with contextlib.suppress(OSError):  # EFBIG
+                self.put(file, descriptor, place, 16 * PAGE)
+        self.sometimes_synced(file, descriptor)
+        os.close(descriptor)
 
     def direct(self) -> None:
         """Past the page cache; half of it again, before anything else may have been written."""
@@ -456,12 +515,12 @@ class Work:
         seldom = {self.renew: 3, self.replace: 4, self.orphan: 4, self.temporary: 5, self.nameless: 4, self.link: 3, self.symlink: 2}
         special = {self.xattr: 4, self.direct: 5, self.store: 4, self.range: 6, self.exchange: 2, self.clone: 3, self.close: 4}
         durable = {self.sync: 3, self.fsync: 4, self.fsync_folder: 2}
-        rarely = {self.churn: 2, self.fill_folder: 1, self.rename_folder: 2}
+        rarely = {self.churn: 2, self.vast: 1, self.fill_folder: 1, self.rename_folder: 2}
         return often | seldom | special | durable | rarely
 
-    def drawn(self, actions: int) -> list[str]:
+    def drawn(self, actions: int, without: list[str]) -> list[str]:
         """All kinds in any order, then as chance will have it. Each has a seed of its own: whichever are left out, the others stay what they are."""
-        weights = self.weights()
+        weights = {do: weight for do, weight in self.weights().items() if do.__name__ not in without}
         chosen = self.rng.sample(list(weights), len(weights)) + self.rng.choices(list(weights), list(weights.values()), k=actions)
         return [f"{do.__name__}:{self.rng.randrange(1 << 32)}" for do in chosen]
 
@@ -489,13 +548,14 @@ def main() -> None:
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument("--draw", nargs=2, metavar=("SEED", "COUNT"))
     chosen.add_argument("--do", nargs="+", metavar="ACTION:SEED")
+    parser.add_argument("--without", action="append", default=[], metavar="ACTION")
     parser.add_argument("--long", action="store_true")
-    parser.add_argument("--dense", action="store_true")
+    parser.add_argument("--filler", choices=("dots", "random", "numbers"), default="dots")
     asked = parser.parse_args()
-    work = pickle.loads(asked.state.read_bytes()) if asked.state.exists() else Work(is_long=asked.long, is_dense=asked.dense)
+    work = pickle.loads(asked.state.read_bytes()) if asked.state.exists() else Work(is_long=asked.long, filler=asked.filler)
     if asked.draw:
         work.rng = random.Random(asked.draw[0])
-    work.run(asked.do or work.drawn(int(asked.draw[1])))
+    work.run(asked.do or work.drawn(int(asked.draw[1]), asked.without))
     asked.state.write_bytes(pickle.dumps(work))
 
 

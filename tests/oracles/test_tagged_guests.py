@@ -1,0 +1,19 @@
+"""The same of file systems that only a guest's kernel has: some of the families in each test run, all in a soak."""
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from tests.conftest import SEED
+from tests.oracles.tagged_draw import GUESTS, summed
+
+DRAWS = int(os.environ.get("FSCOST_TAGGED_DRAWS") or 2)
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+@pytest.mark.parametrize("family", random.Random(SEED).sample(GUESTS, min(DRAWS, len(GUESTS))))
+def test_each_row_is_what_its_write_held(family: str, tmp_path: Path, seed: int) -> None:
+    _, summary = summed(family, random.Random(f"{seed}/{family}"), tmp_path, print)
+    summary.check(family)
