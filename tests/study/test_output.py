@@ -79,7 +79,7 @@ def test_under_several_kernels_verdicts_stand_side_by_side_and_tables_behind_eac
     verdicts = view.sections[0].grid
     assert verdicts is not None
     assert verdicts.header == ("claim", "@6.1", "@6.12")
-    assert len(verdicts.rows) == 7
+    assert len(verdicts.rows) == 9
     titles = [section.title for section in view.sections]
     assert sum(title.endswith("@6.1") for title in titles) == 3
     assert "Journaling nearly doubles metadata-only writes (make clean): REPRODUCED @6.1, REPRODUCED @6.12" in titles

@@ -40,6 +40,7 @@ PACKAGES: dict[str, str] = {
     "cc": "build-essential",
     "make": "build-essential",
     "tar": "tar",
+    "unzip": "unzip",
     "xz": "xz-utils",
     "zstd": "zstd",
     "find": "findutils",

@@ -22,13 +22,15 @@ _RESERVED_PHASES = ("mkfs", "mount", TOTAL)
 @dataclass(frozen=True)
 class StoppingRule:
     """When there are repetitions enough: at least `min_repetitions`, then until the interval of `metric` is within ± `precision` for every profile's total,
-    at most `max_repetitions` and `max_minutes` (the first repetition is always completed: without it there is nothing to compare)."""
+    at most `max_repetitions` and `max_minutes`, but never fewer than `whole_repetitions`, however long they take: without one there is nothing to compare,
+    without two there is no interval."""
 
     min_repetitions: int = 3
     max_repetitions: int = 10
     max_minutes: float = 15.0
     metric: str = "device_write_bytes"
     precision: float = 0.02
+    whole_repetitions: int = 1
 
     def __post_init__(self) -> None:
         for option, value in (("--min-repetitions", self.min_repetitions), ("--max-repetitions", self.max_repetitions)):

@@ -15,6 +15,8 @@ def why_stop(rule: StoppingRule, results: RunResults, running: Sequence[str], re
         return "no profile is left that can run"
     if repetitions >= rule.max_repetitions:
         return f"{rule.max_repetitions} repetition{'s' * (rule.max_repetitions > 1)}, the most asked for; {_precision(rule, results, running)}"
+    if repetitions < rule.whole_repetitions:
+        return None
     # Never a part of a repetition: what has no partner in the others is lost to the ratios.
     if results.manifest.elapsed_s + repetition_s(results.manifest.cells, running) / lanes > rule.max_minutes * 60:
         few = f", fewer than the {rule.min_repetitions} asked for" if repetitions < rule.min_repetitions else ""

@@ -1,6 +1,6 @@
 """Published experiments, run again and judged: `published/` holds each as data, the rules for its claims included."""
 
-from fscost.study.judge import RULES, JudgedClaim, JudgedCriterion, Outcome, Verdict
+from fscost.study.judge import MORE_MAY_DECIDE, RULES, JudgedClaim, JudgedCriterion, Outcome, Verdict
 from fscost.study.load import catalogue, load
 from fscost.study.measure import Measured
 from fscost.study.model import Published, Study, Table
@@ -8,6 +8,7 @@ from fscost.study.report import Change, Findings, Report, ReportedLine, report
 from fscost.study.spec import plan, scale_of
 
 __all__ = [
+    "MORE_MAY_DECIDE",
     "RULES",
     "Change",
     "Findings",

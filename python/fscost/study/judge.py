@@ -8,6 +8,10 @@ from fscost.stats import Interval
 from fscost.study.measure import Measured, Numbers, published_value
 from fscost.study.model import Claim, Criterion, Published
 
+_ONE = "one repetition has no interval"
+_WIDE = "its interval reaches over a bound; more repetitions may make it narrow enough"
+MORE_MAY_DECIDE = frozenset((_ONE, _WIDE))
+"""Reasons of open criteria that go away with more repetitions."""
 _FEWEST = 2
 """Repetitions that an interval takes."""
 
@@ -77,15 +81,15 @@ def _with_precondition(criterion: Criterion, numbers: Numbers, measured: Measure
         return replace(measured, because=found.because)
     if found.interval.median >= needed.at_least and (found.interval.low is None or found.interval.low >= needed.at_least):
         return measured
-    because = f"{needed.because} ({found.interval.median:.3g} {needed.unit} here, {needed.at_least:.3g} {needed.unit} needed)"
+    because = f"{needed.because} ({found.interval.median:.4g} {needed.unit} here, {needed.at_least:.4g} {needed.unit} needed)"
     return replace(measured, because=because)
 
 
 def _why_open(measured: Measured) -> str:
     """Of a value that more repetitions may decide."""
     if measured.interval is not None and measured.interval.n < _FEWEST:
-        return "one repetition has no interval"
-    return "its interval reaches over a bound; more repetitions may make it narrow enough"
+        return _ONE
+    return _WIDE
 
 
 def outcome(criterion: Criterion, interval: Interval | None) -> Outcome:

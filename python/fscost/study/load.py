@@ -14,7 +14,7 @@ from fscost.study.formula import Formula, Reference
 from fscost.study.model import Claim, Comparison, Criterion, Line, Need, Precondition, Published, Scale, Study, Table
 from fscost.workload.model import Step
 
-UNITS = {"B": 1.0, "MB": float(1 << 20), "GB": float(1 << 30), "GiB": float(1 << 30), "s": 1.0}
+UNITS = {"B": 1.0, "MB": float(1 << 20), "GB": float(1 << 30), "GiB": float(1 << 30), "s": 1.0, "min": 60.0}
 """Of published values, as their sources call them. MB of 2009's lifetime counter is 2^20 bytes (e2fsprogs, misc/dumpe2fs.c), GB of `df -h` is 2^30."""
 _CSV_COLUMNS = ["profile", "phase", "metric", "value", "unit", "note"]
 

@@ -55,6 +55,8 @@ class Numbers:
         missing += sorted(name for name in formula.constants if name not in self.constants)
         if missing:
             return Measured(None, f"there is no measurement of {', '.join(dict.fromkeys(missing))}")
+        if not formula.references:
+            return Measured(stats.interval([formula.value({}, self.constants)]))
         columns = {ref: self.samples[ref] for ref in formula.references}
         repetitions = sorted(set.intersection(*(set(column) for column in columns.values())))
         if not repetitions:

@@ -11,6 +11,9 @@ from fscost.run import RunSpec, StoppingRule
 from fscost.study.model import Need, Scale, Study
 from fscost.workload.model import Workload
 
+_JUDGED_REPETITIONS = 2
+"""Fewer decide nothing: a study that a busy host has no time for takes longer instead."""
+
 
 def scale_of(study: Study, name: str) -> Scale:
     """The scale of this name."""
@@ -44,7 +47,9 @@ def plan(
         workload=_workload(study, scale, seed, given),
         folder=folder,
         seed=seed,
-        stopping=StoppingRule(least, most, scale.max_minutes if max_minutes is None else max_minutes),
+        stopping=StoppingRule(
+            least, most, scale.max_minutes if max_minutes is None else max_minutes, whole_repetitions=min(_JUDGED_REPETITIONS, most)
+        ),
         disk_size_bytes=scale.disk_mib << 20,
         probe_interval_ms=study.probe_interval_ms,
         resume=resume,

@@ -1,5 +1,6 @@
 """A study's report as text in rows and columns, whatever it is then written as."""
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +8,20 @@ from dataclasses import dataclass
 from fscost.cli.output.grid import NOTHING, Grid, plain
 from fscost.cli.output.units import human, human_bytes, human_seconds
 from fscost.cli.output.view import conditions, problems
-from fscost.study import RULES, Change, Findings, JudgedClaim, JudgedCriterion, Measured, Published, Report, ReportedLine, Study, Table
+from fscost.study import (
+    MORE_MAY_DECIDE,
+    RULES,
+    Change,
+    Findings,
+    JudgedClaim,
+    JudgedCriterion,
+    Measured,
+    Published,
+    Report,
+    ReportedLine,
+    Study,
+    Table,
+)
 
 _UNSEEN = 0.005
 """Half of an interval, as part of its median, that is not shown: it would be ±0%."""
@@ -73,7 +87,24 @@ def _verdicts(report: Report) -> Section:
     rows = [
         (claim.text, *(findings.claims[index].verdict.value for findings in report.findings)) for index, claim in enumerate(report.study.claims)
     ]
-    return Section("Verdicts", Grid("", header, rows))
+    return Section("Verdicts", Grid("", header, rows), _way_on(report))
+
+
+def _way_on(report: Report) -> list[str]:
+    """How to go on where more repetitions may decide what is open."""
+    undecided = [
+        entry
+        for findings in report.findings
+        for claim in findings.claims
+        for entry in claim.criteria
+        if entry.measured.because in MORE_MAY_DECIDE
+    ]
+    if not undecided:
+        return []
+    repetitions = max(Counter(cell.profile for cell in report.results.manifest.done).values(), default=0) + 3
+    folder = shlex.quote(str(report.results.folder))
+    command = f"fscost study run {report.study.name} --resume {folder} --min-repetitions {repetitions} --max-minutes 60"
+    return [plain(f"More repetitions may decide {len(undecided)} of the open criteria: {command}")]
 
 
 def _comparisons(study: Study, findings: Findings) -> Section:

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fscost.workload.recipes import big_file, c_project, fio_jobs, repository, sql, tree
+from fscost.workload.recipes import big_and_small, big_file, c_project, fio_jobs, repository, sql, tree
 from fscost.workload.recipes.request import Request
 
 __all__ = ["RECIPES", "Request"]
 
 RECIPES: Mapping[str, Callable[[Path, Request], None]] = {
+    "big-and-small": big_and_small.make,
     "big-file": big_file.make,
     "c-project": c_project.make,
     "fio-jobs": fio_jobs.make,

@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from fscost.workload.recipes.request import Request
@@ -14,22 +15,30 @@ _MTIME_S = 1_230_768_000  # 2009-01-01: any time in the past, so that a fresh at
 
 def make(folder: Path, request: Request) -> None:
     """`files` files of `file_bytes` bytes on average (half to one and a half times that), in `directories` directories where that is given."""
+    with tarfile.open(folder / "tree.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, content in entries(request):
+            if content is None:
+                tar.addfile(_entry(name, tarfile.DIRTYPE, 0o755))
+                continue
+            entry = _entry(name, tarfile.REGTYPE, 0o644)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+
+
+def entries(request: Request) -> Iterator[tuple[str, bytes | None]]:
+    """Directories, which have no content, before their files."""
     rng = request.rng("tree")
     mean, files = request.number("file_bytes"), request.number("files")
     directories = min(request.number("directories"), files) if "directories" in request.values else None
     made: set[str] = set()
-    with tarfile.open(folder / "tree.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
-        for i in range(files):
-            directory = _directory(i // FILES_PER_DIRECTORY if directories is None else i * directories // files)
-            for depth in range(1, directory.count("/") + 2):
-                parent = "/".join(directory.split("/")[:depth])
-                if parent not in made:
-                    made.add(parent)
-                    tar.addfile(_entry(parent, tarfile.DIRTYPE, 0o755))
-            content = text(rng, rng.randint(mean // 2, mean + mean // 2))
-            entry = _entry(f"{directory}/file-{i:06d}.txt", tarfile.REGTYPE, 0o644)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
+    for i in range(files):
+        directory = _directory(i // FILES_PER_DIRECTORY if directories is None else i * directories // files)
+        for depth in range(1, directory.count("/") + 2):
+            parent = "/".join(directory.split("/")[:depth])
+            if parent not in made:
+                made.add(parent)
+                yield parent, None
+        yield f"{directory}/file-{i:06d}.txt", text(rng, rng.randint(mean // 2, mean + mean // 2))
 
 
 def _directory(index: int) -> str:
