@@ -77,6 +77,11 @@ def test_the_time_cap_never_cuts_a_repetition(spec: Make, go: Go) -> None:
     assert "would pass 1e-06 minutes" in outcome.results.manifest.stopped_because
 
 
+def test_repetitions_that_an_interval_takes_are_not_cut_by_time(spec: Make, go: Go) -> None:
+    outcome = go(spec(stopping=StoppingRule(3, 10, max_minutes=1e-6, whole_repetitions=2)))
+    assert {cell.repetition for cell in outcome.results.manifest.done} == {0, 1}
+
+
 def test_another_metric_may_decide(spec: Make, go: Go) -> None:
     outcome = go(spec(stopping=StoppingRule(3, 4, metric="wall_s")), FakeLab(noise=0.02))
     assert len(outcome.results.manifest.cells) == 12
