@@ -103,10 +103,10 @@ BARE = "mkdir -p /tmp/bare && mount --bind / /tmp/bare"
 @pytest.fixture
 def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     """Words that a guest must not learn, each with the command that asks for it."""
-    at_home = Path.home() / f".fscost-secret-{os.getpid()}"
+    at_home = Path.home() / f".secret-{os.getpid()}"
     at_home.write_text("secret-of-home")
     at_home.chmod(0o600)
-    in_tmp = Path(f"/tmp/fscost-secret-{os.getpid()}")
+    in_tmp = Path(f"/tmp/secret-{os.getpid()}")
     in_tmp.write_text("secret-of-tmp")
     in_tmp.chmod(0o600)
     environment = {"FSCOST_SECRET": "secret-of-environment", "PATH": os.environ["PATH"]}

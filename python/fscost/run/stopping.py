@@ -6,6 +6,9 @@ from fscost import stats
 from fscost.results import CellRecord, RunResults
 from fscost.run.spec import StoppingRule
 
+_USELESS = 1.0
+"""Half of an interval, as part of its median: a wider one is not told to the percent."""
+
 
 def why_stop(rule: StoppingRule, results: RunResults, running: Sequence[str], repetitions: int, lanes: int = 1) -> str | None:
     """After `repetitions` whole repetitions: the reason to stop, or None to go on. `running`: the profiles still in, `lanes` of them at a time."""
@@ -65,4 +68,5 @@ def _precision(rule: StoppingRule, results: RunResults, running: Sequence[str]) 
     if widest is None:
         return f"{rule.metric} has no interval"
     word = "within" if widest <= rule.precision else "not within"
-    return f"{rule.metric} is known to ± {widest:.1%}, {word} the ± {rule.precision:.1%} asked for"
+    known = f"± {widest:.1%}" if widest < _USELESS else f"± more than {_USELESS:.0%}"
+    return f"{rule.metric} is known to {known}, {word} the ± {rule.precision:.1%} asked for"

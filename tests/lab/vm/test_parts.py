@@ -15,6 +15,7 @@ import pytest
 
 from fscost import host, profile
 from fscost.errors import HostError
+from fscost.lab.base import LabOptions
 from fscost.lab.cell.binaries import Binaries, find_binaries
 from fscost.lab.cell.events import Alive, Bye, Output, ProtocolError
 from fscost.lab.vm import accelerator, confinement, disks, kernels, lab, qemu, snapshot
@@ -258,3 +259,27 @@ def test_a_disk_server_that_does_not_start(tmp_path: Path, script: str, words: s
         pytest.raises(HostError, match=f"did not start: {words}"),
     ):
         server.wait_ready()
+
+
+def test_a_panic_is_told_by_its_reason_first() -> None:
+    """And not by the registers that fill the end of a console."""
+    machine = object.__new__(qemu.Qemu)
+    machine._errors, machine._console = qemu._Tail(100), qemu._Tail(qemu.CONSOLE_BYTES)
+    registers = "\n".join(f"R{number}: 0000000000000000" for number in range(60))
+    machine._console._kept += f"quiet\nKernel panic - not syncing: no init\n{registers}\n---[ end ]---".encode()
+    first, *rest = machine.last_words().splitlines()
+    assert first == "Kernel panic - not syncing: no init"
+    assert len(rest) == 8
+    assert rest[-1] == "---[ end ]---"
+
+
+def test_xfs_has_the_uuid_of_its_seed_in_guests(emulated: VmLab) -> None:
+    def mkfs(spelled: str, seed: int) -> tuple[str, ...]:
+        cell = Cell(profile.resolve(spelled), Workload("mine", (Step("work", "true"),), disk_bytes=1), repetition=0, seed=seed, order=0)
+        [command] = emulated._formatted(cell, LabOptions(Path("/nowhere"), disk_size_bytes=1 << 30)).mkfs
+        return command
+
+    assert mkfs("xfs", 1) == mkfs("xfs", 1) != mkfs("xfs", 2)
+    assert sum("uuid=" in word for word in mkfs("xfs", 1)) == 1
+    assert mkfs("xfs -m uuid=00000000-0000-0000-0000-000000000001", 1).count("-m") == 1
+    assert not any("uuid=" in word for word in mkfs("ext4", 1))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fscost.lab.vm.turns import Processors, take
+from fscost.lab.vm.turns import Party, Processors
 
 THREADS = "import threading, time; [threading.Thread(target=time.sleep, args=(60,), daemon=True).start() for _ in range(3)]; print(flush=True); time.sleep(60)"
 
@@ -52,7 +52,7 @@ def test_all_threads_share_a_processor_and_answers_come_before_the_guest(
     own = threading.Thread(target=time.sleep, args=(2,), daemon=True)
     own.start()
     assert own.native_id is not None
-    assert take(guest, (child.pid,), (own.native_id,), processor)
+    assert Party(guest, (child.pid,), (own.native_id,)).take(processor)
     assert os.sched_getaffinity(own.native_id) == {processor}
     assert len(threads(child.pid)) == 4
     for thread in threads(child.pid):
@@ -62,10 +62,10 @@ def test_all_threads_share_a_processor_and_answers_come_before_the_guest(
 
 def test_a_host_that_does_not_let_us_is_told(child: subprocess.Popen[bytes]) -> None:
     nowhere = 4000
-    assert not take(threads(child.pid)[0], (child.pid,), (), nowhere)
+    assert not Party(threads(child.pid)[0], (child.pid,), ()).take(nowhere)
     child.kill()
     child.wait()
-    assert not take(child.pid, (child.pid,), (), max(os.sched_getaffinity(0)))
+    assert not Party(child.pid, (child.pid,), ()).take(max(os.sched_getaffinity(0)))
 
 
 def test_guests_share_processors_only_where_there_are_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,3 +83,25 @@ def test_guests_share_processors_only_where_there_are_too_few(monkeypatch: pytes
             assert third in (3, 5)
     with processors.one() as first, processors.one() as second:
         assert {first, second} == {3, 5}
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("is_flooded", [True, False])
+def test_who_answers_without_a_pause_is_real_time_no_longer(is_flooded: bool) -> None:
+    script = "print(flush=True)\nwhile True: pass" if is_flooded else THREADS
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    left = threading.Event()
+    # The guest's thread is another: all of the child's answer.
+    party = Party(threading.get_native_id(), (process.pid,), ())
+    try:
+        for thread in threads(process.pid):
+            os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(1))
+        with party.bounded(left.set, look_s=0.05, most=0.2):
+            assert left.wait(30 if is_flooded else 1) is is_flooded
+        expected = os.SCHED_OTHER if is_flooded else os.SCHED_FIFO
+        assert {os.sched_getscheduler(thread) for thread in threads(process.pid)} == {expected}
+    finally:
+        process.kill()
+        process.communicate()

@@ -120,7 +120,8 @@ def _ratio(row: Row) -> str:
     if row.ratio_low is None or row.ratio_high is None or row.ratio == 0:
         return human_ratio(row.ratio)
     percent = (row.ratio_high - row.ratio_low) / 2 / row.ratio * 100
-    return f"{human_ratio(row.ratio)} ±{percent:.{1 if percent < 9.95 else 0}f}%"
+    width = f"{percent:.{1 if percent < 9.95 else 0}f}" if percent < 100 else ">100"
+    return f"{human_ratio(row.ratio)} ±{width}%"
 
 
 def _phases(results: RunResults, rows: Sequence[Row]) -> Grid:

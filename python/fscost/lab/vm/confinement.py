@@ -18,7 +18,8 @@ _INITIAL = (0, 0, (1 << 32) - 1)
 """The line of the initial user namespace's uid_map (user_namespaces(7))."""
 _GUEST_FOLDERS = Path("/run/fscost")
 _HOMES = Path("/home")
-_PROBE_S = 20
+_PROBE_S = 60
+_TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -75,16 +76,22 @@ def choose(agent: Path, program: str) -> Confinement:
     if found is None:
         raise HostError(f"{program} is missing", f"`{install_command([program])}`")
     for candidate in (Confinement(agent, user, is_hidden, shown) for is_hidden in (True, False) for user in users):
+        status, _, because = answer([*candidate.command(found), "--version"])
+        if status == 0:
+            return candidate
+    raise HostError(f"{program} cannot be started for a guest: {because}", "`fscost doctor` looks at what the VM lab needs")
+
+
+def answer(command: Sequence[str]) -> tuple[int | None, str, str]:
+    """Status, output and errors of a short command; asked again when somebody kills it: that is no answer."""
+    for _ in range(_TRIES):
         try:
-            command = [*candidate.command(found), "--version"]
             done = subprocess.run(command, env=ENVIRONMENT, cwd="/", capture_output=True, text=True, timeout=_PROBE_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
-            because = str(error)
-            continue
-        if done.returncode == 0:
-            return candidate
-        because = done.stderr.strip()[-500:]
-    raise HostError(f"{program} cannot be started for a guest: {because}", "`fscost doctor` looks at what the VM lab needs")
+            return None, "", str(error)
+        if done.returncode >= 0:
+            break
+    return done.returncode, done.stdout, done.stderr.strip()[-500:]
 
 
 def _unprivileged_user() -> tuple[int, int]:

@@ -64,6 +64,11 @@ class DiskServer:
         with contextlib.suppress(subprocess.TimeoutExpired):
             raise ServerError(f"the disk server ended with status {self._process.wait(timeout=_DYING_S)}")
 
+    def check_killed(self) -> None:
+        """ServerError when a signal ended it. By itself it ends with every guest."""
+        if (status := self._process.poll()) is not None and status < 0:
+            raise ServerError(f"the disk server ended with status {status}")
+
     def relay(self, machine: Qemu) -> tuple[int, ...]:
         """Pass messages on between the guest's port, a line each, and the server, a packet each; gives the threads that do."""
         self._relay = [

@@ -27,9 +27,11 @@ from fscost.lab.vm.disks import MAX_DISKS, DiskServer, ServerError
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port
 from fscost.lab.vm.qemu import Accelerator, KilledError, Qemu
+from fscost.lab.vm.qmp import SlowError
 from fscost.lab.vm.snapshot import Snapshot
 from fscost.matrix import Cell
-from fscost.profile.model import Profile
+from fscost.profile.families.common import seeded_uuid
+from fscost.profile.model import FormatPlan, Profile
 
 DISK_MODEL = "recorded: NBD-served, virtio-blk"
 MAX_OUTPUT_BYTES = 256 << 20
@@ -126,7 +128,7 @@ class VmLab:
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
         """Every command `run` would execute, as shell text, for --dry-run; after QEMU's, they are the guest's."""
         cell = plan.with_probe_alone(cell, options)
-        formatted = self._plan_format(cell.profile, options.disk_size_bytes, cell.seed)
+        formatted = self._formatted(cell, options)
         machine = qemu.Machine(qemu.EMULATION, "VMLINUX", "INITRAMFS")
         servers = [
             f"{shlex.join(plan.disk_server(cell, options, self._binaries))} --nbd @fscost",
@@ -156,13 +158,16 @@ class VmLab:
             attempt = self._attempt(probed, options, taken, on_step)
             if attempt.is_suspect and not self._is_interrupted and self._renew(cell, taken, attempt.result.because):
                 attempt = self._attempt(probed, options, self._snapshot(cell), on_step)
-        except KilledError as error:
+        except (KilledError, SlowError) as error:
             return CellResult(cell, "failed", f"the guest of {cell.id} failed: {error.what}", kind="guest")
         return replace(attempt.result, cell=cell)
 
+    def _formatted(self, cell: Cell, options: LabOptions) -> FormatPlan:
+        return with_seeded_uuid(self._plan_format(cell.profile, options.disk_size_bytes, cell.seed), cell.seed)
+
     def _attempt(self, cell: Cell, options: LabOptions, taken: Snapshot, on_step: Callable[[str], None]) -> "_Attempt":
         attempt = _Attempt({"accelerator": taken.accelerator.name, "is_emulated": taken.accelerator.is_emulated})
-        formatted = self._plan_format(cell.profile, options.disk_size_bytes, cell.seed)
+        formatted = self._formatted(cell, options)
         built = plan.build(cell, options, formatted, _place(cell, taken.accelerator))
 
         def agent(built: dict[str, Any], hear: Callable[[Event], None]) -> str:
@@ -175,8 +180,8 @@ class VmLab:
             except ServerError as error:
                 hear(Failed("", "disk-server", error.what, None, None, ()))
                 return error.what
-            except KilledError as error:
-                attempt.is_killed = True
+            except (KilledError, SlowError) as error:
+                attempt.is_unlucky = True
                 raise ProtocolError(error.what) from None
             except HostError as error:
                 raise ProtocolError(error.what) from None
@@ -203,13 +208,16 @@ class VmLab:
             self._interruptible(machine),
             self._processors.one() as processor,
             paths.output.open("ab") as output,
+            contextlib.ExitStack() as bounded,
         ):
             server.wait_ready()
             port = Port(machine)
             try:
                 relay = server.relay(machine)
                 if taken.accelerator.is_emulated:
-                    attempt.how["takes_turns"] = turns.take(machine.guest_thread(), (machine.pid, server.pid), relay, processor)
+                    party = turns.Party(machine.guest_thread(), (machine.pid, server.pid), relay)
+                    attempt.how["takes_turns"] = party.take(processor)
+                    bounded.enter_context(party.bounded(lambda: attempt.how.update(takes_turns=False)))
                 order = {
                     "root": _ROOT.tag,
                     "input": None if input_ is None else "input",
@@ -225,10 +233,11 @@ class VmLab:
             try:
                 _listen(port, limit_s, hear, output)
             except ProtocolError as error:
-                attempt.is_killed = machine.was_killed()
+                server.check_killed()
+                attempt.is_unlucky = machine.was_killed()
                 raise error from None
             status = machine.wait(_OFF_S)
-            attempt.is_killed = machine.was_killed()
+            attempt.is_unlucky = machine.was_killed()
             words = machine.last_words()
             return f"QEMU {'runs on' if status is None else f'ended with status {status}'}" + (
                 f"; its kernel said last: {words}" if words else ""
@@ -242,7 +251,7 @@ class VmLab:
             machine = taken.restore(confined, shares)
             how["started"] = "restored"
             return machine
-        except KilledError:
+        except (KilledError, SlowError):
             raise
         except HostError as error:
             because = error.what
@@ -251,7 +260,7 @@ class VmLab:
         try:
             machine = again.restore(confined, shares)
             how["started"] = f"restored, from a snapshot made again: {because}"
-        except KilledError:
+        except (KilledError, SlowError):
             raise
         except HostError as error:
             how["started"] = f"booted: {error.what}"
@@ -319,14 +328,28 @@ class _Attempt:
     """For `facts.guest`."""
     has_begun: bool = False
     """Whether the guest told of an interval, or of a failure."""
-    is_killed: bool = False
-    """Whether somebody killed QEMU."""
+    is_unlucky: bool = False
+    """Whether somebody killed QEMU, or the host had no time for it."""
     result: CellResult = field(init=False)
 
     @property
     def is_suspect(self) -> bool:
         """Whether the snapshot may be the reason for the failure."""
-        return self.result.kind == "guest" and not self.has_begun and not self.is_killed
+        return self.result.kind == "guest" and not self.has_begun and not self.is_unlucky
+
+
+def with_seeded_uuid(formatted: FormatPlan, seed: int) -> FormatPlan:
+    """The plan, in which mkfs.xfs gets a UUID of the seed: in a guest no other xfs is mounted that could have the same.
+
+    A random one changes what is written: xfs keeps it in every block of metadata, and its checksums in the log.
+    """
+    uuid = ("-m", f"uuid={seeded_uuid(seed, 'file system')}")
+
+    def seeded(command: tuple[str, ...]) -> tuple[str, ...]:
+        is_random = command[0] == "mkfs.xfs" and not any("uuid=" in word for word in command)
+        return (command[0], *uuid, *command[1:]) if is_random else command
+
+    return replace(formatted, mkfs=tuple(map(seeded, formatted.mkfs)))
 
 
 def _give(machine: Qemu, server: DiskServer, cell: Cell, shares: Sequence[Share]) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from fscost.errors import HostError
 from fscost.host import install_command, tool
+from fscost.lab.vm import confinement
 from fscost.lab.vm.confinement import ENVIRONMENT, Confinement, Share
 from fscost.lab.vm.qmp import Monitor
 
@@ -27,8 +28,13 @@ CONSOLE_BYTES = 16 << 10
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 _KERNEL_WORDS = "console=ttyS0 quiet panic=-1 norandmaps cryptomgr.notests mitigations=off random.trust_cpu=on rodata=off initcall_blacklist=jent_mod_init,trace_eval_init"
 """`norandmaps`: where a program lies comes from when interrupts came before, and how long it takes from where it lies."""
+_REASON = re.compile(
+    r"Kernel panic|BUG:|Oops|Out of memory|general protection fault|invalid opcode|unable to mount|I/O error|fscost-agent guest:"
+)
+_MOST_REASONS = 3
+_LAST_LINES = 8
+"""Of a console; a panic ends in forty lines of registers and addresses."""
 _EXIT_S = 10
-_VERSION_S = 60
 _DYING_S = 1.0
 _KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NOW = "2037-01-01T00:00:00"
@@ -112,7 +118,7 @@ class Qemu:
     """
 
     def __init__(
-        self, machine: Machine, confinement: Confinement, shares: Sequence[Share] = (), descriptors: Sequence[int] = (), *more: str
+        self, machine: Machine, confined: Confinement, shares: Sequence[Share] = (), descriptors: Sequence[int] = (), *more: str
     ) -> None:
         program = tool(PROGRAM)
         if program is None:
@@ -121,9 +127,9 @@ class Qemu:
         self._errors = _Tail(CONSOLE_BYTES)
         pairs = {name: socket.socketpair() for name in ("console", "events", "control", "monitor")}
         theirs = {name: pair[1].fileno() for name, pair in pairs.items()}
-        command = [*confinement.command(program, shares, machine.accelerator.device), *machine.arguments(), *more, *_ports(theirs)]
+        command = [*confined.command(program, shares, machine.accelerator.device), *machine.arguments(), *more, *_ports(theirs)]
         for share in shares:
-            command += share_arguments(share.tag, confinement.place(share))
+            command += share_arguments(share.tag, confined.place(share))
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -147,7 +153,8 @@ class Qemu:
         except BaseException as error:
             if isinstance(error, HostError):
                 words = self.last_words() or error.what
-                error = self.blamed(HostError(f"QEMU did not start: {words}", "`fscost doctor` looks at what the VM lab needs"))
+                told = type(error)(f"QEMU did not start: {words}", "`fscost doctor` looks at what the VM lab needs")
+                error = self.blamed(told)
             self.end()
             raise error from None
 
@@ -167,8 +174,11 @@ class Qemu:
         return thread
 
     def last_words(self) -> str:
-        """What the guest's kernel said last, and what QEMU complained about."""
-        return "\n".join(filter(None, (self._errors.text(), self._console.text())))
+        """What QEMU complained about, why the guest's kernel gave up, and what it said last."""
+        console = self._console.text().splitlines()
+        reasons = [line for line in console if _REASON.search(line)][:_MOST_REASONS]
+        last = [line for line in console[-_LAST_LINES:] if line not in reasons]
+        return "\n".join(filter(None, (self._errors.text(), *reasons, *last)))
 
     def blamed(self, error: HostError) -> HostError:
         """`error`, unless QEMU ended because somebody killed it."""
@@ -215,15 +225,11 @@ def version() -> str | None:
     program = tool(PROGRAM)
     if program is None:
         return None
-    because = "it does not tell its version"
-    try:
-        answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=False)
-        found = re.search(r"version (\S+)", answer.stdout)
-        if answer.returncode == 0 and found is not None:
-            return found[1]
-        because = answer.stderr.strip()[-500:] or because
-    except (OSError, subprocess.TimeoutExpired) as error:
-        because = str(error)
+    status, said, because = confinement.answer([str(program), "--version"])
+    found = re.search(r"version (\S+)", said)
+    if status == 0 and found is not None:
+        return found[1]
+    because = because or "it does not tell its version"
     raise HostError(f"`{PROGRAM} --version` failed: {because}", f"install it again: `{install_command([PROGRAM])}`")
 
 

@@ -12,10 +12,14 @@ from fscost.errors import HostError
 _MAX_LINE_BYTES = 1 << 20
 
 
+class SlowError(HostError):
+    """QEMU did not answer in time, on a host that may be busy. That says nothing about a snapshot."""
+
+
 class Monitor:
     """A connection to a QEMU that was told `-qmp unix:PATH` or given the other end of a socket pair."""
 
-    def __init__(self, stream: socket.socket, limit_s: float = 20) -> None:
+    def __init__(self, stream: socket.socket, limit_s: float = 120) -> None:
         self._stream = stream
         self._stream.settimeout(limit_s)
         self._lines = stream.makefile("rb")
@@ -56,14 +60,18 @@ class Monitor:
         """Until the migration under way, out or in, is complete."""
         deadline = time.monotonic() + limit_s
         while (found := self.execute("query-migrate").get("status")) != "completed":
-            if found in ("failed", "cancelled") or time.monotonic() > deadline:
+            if found in ("failed", "cancelled"):
                 raise HostError(f"QEMU's snapshot is {found}", "it is made again when its folder is removed")
+            if time.monotonic() > deadline:
+                raise SlowError(f"QEMU's snapshot is {found} after {limit_s:.0f} s", "end other programs: the host has no time for a guest")
             time.sleep(0.01)
 
     def _receive(self) -> dict[str, Any]:
         try:
             line = self._lines.readline(_MAX_LINE_BYTES)
             answer = json.loads(line) if line else None
+        except TimeoutError:
+            raise SlowError("QEMU's monitor is silent", "end other programs: the host has no time for a guest") from None
         except (OSError, ValueError) as error:
             raise HostError(f"QEMU's monitor: {error}") from None
         if not isinstance(answer, dict):

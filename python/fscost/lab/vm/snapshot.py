@@ -21,10 +21,10 @@ from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port
 from fscost.lab.vm.qemu import Accelerator, Machine, Qemu
 
-BOOT_S = 120
-"""Emulated on a busy machine; a quiet one needs 10."""
-_RESTORE_S = 20
-_SAVE_S = 60
+BOOT_S = 600
+"""Emulated on a machine with a load of 20 for each processor; a quiet one needs 10."""
+_RESTORE_S = 120
+_SAVE_S = 120
 _KEEP = 8
 _KERNEL, _INITRAMFS, _STATE, _VERSION = "vmlinux", "initramfs", "state", "VERSION"
 _FOR_ALL = 0o644

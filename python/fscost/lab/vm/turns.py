@@ -6,12 +6,19 @@ wakes the main loop, which interrupts the guest, all before its next instruction
 programs. An ordinary user can only make the guest give way to any other thread (SCHED_IDLE): on a host without an idle processor it then hardly goes on.
 """
 
+import contextlib
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+
+_LOOK_S = 5.0
+_LOOKS = 6
+_MOST = 0.8
+"""Real-time threads that ran for more than this part of `_LOOKS` looks in a row are a guest's that floods them."""
 
 
 class Processors:
@@ -40,19 +47,71 @@ class Processors:
                 self._guests[chosen] -= 1
 
 
-def take(guest_thread: int, processes: tuple[int, ...], threads: tuple[int, ...], processor: int) -> bool:
-    """Put all threads of `processes`, and `threads` of this one, onto one processor, the guest's behind all others; false where the host does not let us, and it
-    only repeats less."""
-    try:
-        theirs = [int(thread.name) for process in processes for thread in Path(f"/proc/{process}/task").iterdir()]
-        answering = {*theirs, *threads} - {guest_thread}
-        for thread in {*answering, guest_thread}:
-            os.sched_setaffinity(thread, {processor})
+@dataclass(frozen=True)
+class Party:
+    """The thread of a guest, and those that answer it: all threads of `processes`, and `threads` of this one."""
+
+    guest_thread: int
+    processes: tuple[int, ...]
+    threads: tuple[int, ...]
+
+    def take(self, processor: int) -> bool:
+        """Put all onto one processor, the guest's behind all others; false where the host does not let us, and it only repeats less."""
         try:
-            for thread in answering:
-                os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(1))
-        except PermissionError:
-            os.sched_setscheduler(guest_thread, os.SCHED_IDLE | os.SCHED_RESET_ON_FORK, os.sched_param(0))
-    except OSError:
-        return False
-    return True
+            answering = self._answering()
+            for thread in {*answering, self.guest_thread}:
+                os.sched_setaffinity(thread, {processor})
+            try:
+                _schedule(answering, os.SCHED_FIFO, 1)
+            except PermissionError:
+                _schedule({self.guest_thread}, os.SCHED_IDLE | os.SCHED_RESET_ON_FORK, 0)
+        except OSError:
+            return False
+        return True
+
+    @contextmanager
+    def bounded(self, left: Callable[[], None], look_s: float = _LOOK_S, most: float = _MOST) -> Iterator[None]:
+        """Until the block ends: threads that answer without a pause give up the real-time class, and `left` hears of it.
+
+        A guest that floods its 9p share would else take nearly all of a processor from everybody else (sched(7), real-time throttling).
+        """
+        ended = threading.Event()
+
+        def watch() -> None:
+            before, hot = self._answering_ns(), 0
+            while not ended.wait(look_s):
+                now = self._answering_ns()
+                hot = hot + 1 if now - before > most * look_s * 1e9 else 0
+                before = now
+                if hot == _LOOKS:
+                    with contextlib.suppress(OSError):
+                        _schedule(self._answering(), os.SCHED_OTHER, 0)
+                    left()
+                    return
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+
+    def _answering(self) -> set[int]:
+        theirs = [int(thread.name) for process in self.processes for thread in Path(f"/proc/{process}/task").iterdir()]
+        return {*theirs, *self.threads} - {self.guest_thread}
+
+    def _answering_ns(self) -> int:
+        """Time on a processor (Documentation/scheduler/sched-stats.rst)."""
+        total = 0
+        with contextlib.suppress(OSError):
+            for thread in self._answering():
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    total += int(Path(f"/proc/{thread}/schedstat").read_text().split()[0])
+        return total
+
+
+def _schedule(threads: Iterable[int], policy: int, priority: int) -> None:
+    for thread in threads:
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setscheduler(thread, policy, os.sched_param(priority))
