@@ -23,6 +23,7 @@ mod formatted;
 mod inodes;
 mod jfs;
 mod names;
+mod newer;
 mod nilfs2;
 mod ntfs;
 mod paths;

@@ -50,6 +50,8 @@ pub struct Names {
     epoch: u32,
     gone: Vec<Change>,
     came: Vec<Change>,
+    /// Inodes that are other files than before.
+    renewed: Vec<u64>,
 }
 
 impl Names {
@@ -81,6 +83,11 @@ impl Names {
         for (name, inode) in &after[..after.len() - same] {
             self.change(directory, name, *inode, true);
         }
+    }
+
+    /// The inode is another file from now on. Names that are gone were not its own.
+    pub fn renew(&mut self, inode: u64) {
+        self.renewed.push(inode);
     }
 
     fn change(&mut self, directory: u64, name: &[u8], inode: u64, came: bool) {
@@ -135,6 +142,12 @@ impl Names {
                 known.more.truncate(MOST_NAMES);
                 known.more.push(new);
                 touched.push(inode);
+            }
+        }
+        for inode in self.renewed.drain(..) {
+            let is_named = |known: &Known| known.first.live || known.more.iter().any(|n| n.live);
+            if !self.names.get(inode).is_some_and(is_named) {
+                self.names.remove(inode);
             }
         }
         for inode in touched {

@@ -155,10 +155,21 @@ impl Waiting {
 
     /// What is in the range waits no longer. Rows are cut to the range, and their numbers given; the rest of them goes on waiting as rows of its own.
     pub fn take(&mut self, offset: u64, length: u64, rows: &mut Rows) -> Vec<usize> {
+        let taken = self.take_with_commits(offset, length, rows);
+        taken.into_iter().map(|(number, _)| number).collect()
+    }
+
+    /// The same, each with the number of commits before it.
+    pub fn take_with_commits(
+        &mut self,
+        offset: u64,
+        length: u64,
+        rows: &mut Rows,
+    ) -> Vec<(usize, u32)> {
         self.place();
-        let mut numbers = take(&mut self.old, offset, length, rows);
-        numbers.append(&mut take(&mut self.new, offset, length, rows));
-        numbers
+        let mut taken = take(&mut self.old, offset, length, rows);
+        taken.append(&mut take(&mut self.new, offset, length, rows));
+        taken
     }
 
     /// The same, of what has waited since before the last commit.
@@ -206,7 +217,7 @@ impl Waiting {
     }
 }
 
-fn take(waiters: &mut Waiters, offset: u64, length: u64, rows: &mut Rows) -> Vec<usize> {
+fn take(waiters: &mut Waiters, offset: u64, length: u64, rows: &mut Rows) -> Vec<(usize, u32)> {
     if waiters.count == 0 {
         return Vec::new();
     }
@@ -236,7 +247,7 @@ fn take(waiters: &mut Waiters, offset: u64, length: u64, rows: &mut Rows) -> Vec
                 }
             }
         }
-        numbers.push(number);
+        numbers.push((number, waiter.commit));
     }
     numbers
 }

@@ -15,6 +15,7 @@ use fscost_recording::Result;
 impl Running {
     /// Transactions that are whole take effect.
     pub(super) fn commit(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        self.resolve_fast(rows);
         while let Some((sequence, transaction)) = self.journal.as_mut().and_then(Journal::committed)
         {
             self.transaction(sequence, &transaction, disks, rows)?;
@@ -43,6 +44,7 @@ impl Running {
             .clone()
             .map(|(home, copy)| (home, &*copy.content))
             .collect();
+        self.forget_fast();
         let applied = self.state.apply(&blocks, Trust::All, disks)?;
         let mut found = Vec::new();
         let mut causes = Causes::NONE;

@@ -43,7 +43,7 @@ impl State {
                 Inode(part(old, index * size, (index + 1) * size)),
                 Inode(slot),
             );
-            if new.lives() {
+            if new.may_map() {
                 applied.mappers.push(Mapper {
                     inode: number,
                     node: 0,
@@ -56,11 +56,15 @@ impl State {
             causes = causes.and(why);
             changed.push(number);
             let is_another = new.is_another_than(old);
+            self.names.inode_is(number, new.generation());
             if why.has(Cause::InodeRemoved) || is_another {
                 self.names.inode_removed(number);
             }
             if why.has(Cause::NewInode) || is_another {
                 self.names.inode_new(number);
+            }
+            if is_another && !new.lives() {
+                self.names.inode_nameless(number);
             }
             self.rename(
                 number,

@@ -122,12 +122,18 @@ impl<'a> Inode<'a> {
         self.links() > 0
     }
 
+    /// Whether it may have blocks: it lives, or was unlinked while it is open.
+    pub fn may_map(self) -> bool {
+        self.lives() || (self.format() != 0 && self.block().iter().any(|&byte| byte != 0))
+    }
+
     /// Whether it is of a file, an open one without a name included, and not the one that `old` is.
     pub fn is_another_than(self, old: Inode<'_>) -> bool {
         self.format() != 0 && self.generation() != old.generation()
     }
 
-    fn generation(self) -> u32 {
+    /// Which of the files it is that had its number.
+    pub fn generation(self) -> u32 {
         le32(self.0, 0x64)
     }
 }

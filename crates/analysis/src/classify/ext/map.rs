@@ -136,23 +136,33 @@ fn of_extents(node: &[u8], content: Content, superblock: &Superblock) -> Vec<Cla
                 first,
             }
         } else {
-            let length = le16(entry, 4);
-            let length = if length > EXTENT_MAX_LENGTH {
-                length - EXTENT_MAX_LENGTH
-            } else {
-                length
-            };
-            let start = u64::from(le16(entry, 6)) << 32 | u64::from(le32(entry, 8));
-            Claim {
-                start,
-                length: u64::from(length),
-                kind: Kind::Content(content),
-                first,
-            }
+            extent(entry, content)
         };
         push(&mut claims, claim, superblock);
     }
     claims
+}
+
+/// An extent by itself, if it lies inside the file system.
+pub fn of_extent(entry: &[u8], content: Content, superblock: &Superblock) -> Option<Claim> {
+    let mut claims = Vec::new();
+    push(&mut claims, extent(entry, content), superblock);
+    claims.pop()
+}
+
+fn extent(entry: &[u8], content: Content) -> Claim {
+    let length = le16(entry, 4);
+    let length = if length > EXTENT_MAX_LENGTH {
+        length - EXTENT_MAX_LENGTH
+    } else {
+        length
+    };
+    Claim {
+        start: u64::from(le16(entry, 6)) << 32 | u64::from(le32(entry, 8)),
+        length: u64::from(length),
+        kind: Kind::Content(content),
+        first: u64::from(le32(entry, 0)),
+    }
 }
 
 /// Pointers to blocks `level` above the content. They have no magic number: if one points outside, none is believed.

@@ -4,6 +4,7 @@ mod change;
 mod commit;
 mod directory;
 mod explain;
+mod fast_commit;
 mod formatting;
 mod inode;
 mod jbd2;

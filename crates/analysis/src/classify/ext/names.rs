@@ -31,6 +31,15 @@ struct Called {
     /// The inode is free; a name may be lost without that, while it moves to a block that is not known yet.
     removed: bool,
     life: Life,
+    generation: u32,
+}
+
+/// What fast commits say of an inode.
+#[derive(Debug)]
+struct Told {
+    generation: u32,
+    /// The directory and the name; none yet of an inode that is another file than in its table.
+    name: Option<(u32, Box<[u8]>)>,
 }
 
 /// Which of the files that an inode's number had one after the other.
@@ -44,6 +53,8 @@ pub struct Names {
     changes: u64,
     /// New inodes whose name has not come: what is known is their number's last owner's.
     awaited: HashSet<u32>,
+    /// What fast commits since the last transaction say of inodes.
+    told: HashMap<u32, Told>,
     /// Inodes that hold the value of an attribute: the inode that has it.
     values: HashMap<u32, u32>,
 }
@@ -59,6 +70,35 @@ impl Names {
     /// It holds no value, or no more.
     pub fn not_a_value(&mut self, inode: u32) {
         self.values.remove(&inode);
+    }
+
+    /// A fast commit says that a directory has gained a name.
+    pub fn told(&mut self, parent: u32, entry: &Entry<'_>) {
+        let generation = self.generation(entry.inode);
+        let name = None;
+        let told = self.told.entry(entry.inode);
+        told.or_insert(Told { generation, name }).name = Some((parent, entry.name.into()));
+        self.known.remove(&entry.inode);
+    }
+
+    /// A fast commit says which file an inode is.
+    pub fn told_generation(&mut self, inode: u32, generation: u32) {
+        if self.generation(inode) != generation {
+            let name = None;
+            self.told.insert(inode, Told { generation, name });
+            self.known.remove(&inode);
+        }
+    }
+
+    fn generation(&self, inode: u32) -> u32 {
+        let in_table = || self.inodes.get(&inode).map_or(0, |of| of.generation);
+        let told = self.told.get(&inode);
+        told.map_or_else(in_table, |told| told.generation)
+    }
+
+    /// The generation of an inode as it is in its table.
+    pub fn inode_is(&mut self, inode: u32, generation: u32) {
+        self.inodes.entry(inode).or_default().generation = generation;
     }
 
     /// A directory has gained a name.
@@ -129,6 +169,15 @@ impl Names {
         }
     }
 
+    /// The inode is a new file's that has no name: an open one that was unlinked, or never had any.
+    pub fn inode_nameless(&mut self, inode: u32) {
+        let of = self.inodes.entry(inode).or_default();
+        of.names.clear();
+        (of.alive, of.removed) = (false, true);
+        self.awaited.remove(&inode);
+        self.known.remove(&inode);
+    }
+
     /// Which file the inode is by now.
     pub fn life(&self, inode: u32) -> Life {
         self.inodes.get(&inode).map_or(0, |of| of.life)
@@ -136,6 +185,7 @@ impl Names {
 
     /// All names are on the disk: a new inode that got none since it came had it before, or has none at all.
     pub fn settle(&mut self) {
+        self.told.clear();
         if self.awaited.is_empty() {
             return;
         }
@@ -173,7 +223,9 @@ impl Names {
             return None;
         }
         let path = paths.intern(&self.text(inode)?);
-        self.known.insert(inode, path);
+        if self.told.is_empty() {
+            self.known.insert(inode, path);
+        }
         Some(path)
     }
 
@@ -181,13 +233,19 @@ impl Names {
         let mut parts = Vec::new();
         let (mut at, mut bytes) = (inode, 0);
         while at != ROOT {
-            let name = self.inodes.get(&at)?.names.first()?;
-            bytes += name.name.len() + 1;
-            parts.push(escaped(&name.name));
+            let (parent, name) = match self.told.get(&at) {
+                Some(told) => told.name.as_ref().map(|(parent, name)| (*parent, name))?,
+                None => {
+                    let name = self.inodes.get(&at)?.names.first()?;
+                    (name.parent, &name.name)
+                }
+            };
+            bytes += name.len() + 1;
+            parts.push(escaped(name));
             if bytes > MAX_BYTES {
                 return None;
             }
-            at = name.parent;
+            at = parent;
         }
         parts.reverse();
         Some(format!("/{}", parts.join("/")))
@@ -251,6 +309,34 @@ mod tests {
         // The old one's entry goes last.
         names.remove(ROOT, &entry(100, "old"));
         assert_eq!(text(&mut names, 100).as_deref(), Some("/new"));
+    }
+
+    #[test]
+    fn a_file_without_a_name_has_neither_that_of_before_nor_that_of_after() {
+        let mut names = Names::default();
+        names.inode_new(100);
+        names.add(ROOT, &entry(100, "old"));
+        names.inode_removed(100);
+        names.inode_new(100);
+        names.inode_nameless(100);
+        let nameless = names.life(100);
+        names.remove(ROOT, &entry(100, "old"));
+        names.settle();
+        assert_eq!(text(&mut names, 100), None);
+        names.add(ROOT, &entry(100, "new"));
+        assert_ne!(names.life(100), nameless);
+    }
+
+    #[test]
+    fn a_new_file_that_no_directory_names_has_no_path() {
+        let mut names = Names::default();
+        names.inode_new(100);
+        names.add(ROOT, &entry(100, "old"));
+        names.inode_removed(100);
+        names.inode_new(100);
+        names.remove(ROOT, &entry(100, "old"));
+        names.settle();
+        assert_eq!(text(&mut names, 100), None);
     }
 
     #[test]

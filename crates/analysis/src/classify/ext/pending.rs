@@ -8,7 +8,7 @@ use super::{
     space::{Kind, Mapper, Use},
     state::{Released, State},
 };
-use crate::classify::runs::Runs;
+use crate::classify::newer::{Age, Newer};
 use crate::classify::waiting::MAX_WAITING;
 use crate::classify::{Cause, Causes, Rows, Structure};
 
@@ -190,16 +190,17 @@ impl Pending {
         // The newest first: only that is surely of who has the place now.
         taken.sort_unstable_by_key(|part| std::cmp::Reverse(part.row));
         let mut newer = Newer::default();
-        for part in taken {
-            let Part {
-                start,
-                row,
-                waiting,
-            } = part;
+        for Part {
+            start,
+            row,
+            waiting,
+        } in taken
+        {
             if waiting.is_settled(self.commits, state) {
                 continue;
             }
-            let age = newer.add(&part);
+            let time = (waiting.commit, waiting.since);
+            let age = newer.add(start, start + waiting.length, time);
             let used = state.space.get(start);
             let is_its = used.is_none_or(|used| {
                 let is_possible = !has_journal && waiting.may_be_metadata;
@@ -224,35 +225,6 @@ impl Pending {
             }
         }
         completed
-    }
-}
-
-/// Whether a place was written again before it was known whose it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Age {
-    Newest,
-    /// Again while the same file may have had it.
-    Overwritten,
-    /// Again in a later transaction or round: by another, perhaps.
-    OfBefore,
-}
-
-/// What was written to a place, from the newest on.
-#[derive(Default)]
-struct Newer(Runs<(u64, Round)>);
-
-impl Newer {
-    fn add(&mut self, part: &Part) -> Age {
-        let (start, end) = (part.start, part.start + part.waiting.length);
-        let time = (part.waiting.commit, part.waiting.since);
-        let before = self.0.take(start, end);
-        let newest = before.iter().map(|&(_, _, time)| time).max();
-        self.0.insert(start, end, newest.unwrap_or(time));
-        match newest {
-            None => Age::Newest,
-            Some(newest) if newest == time => Age::Overwritten,
-            Some(_) => Age::OfBefore,
-        }
     }
 }
 

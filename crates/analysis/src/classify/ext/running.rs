@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
+    fast_commit::FastCommits,
     jbd2,
     journal::{Journal, Piece, Place, Written},
     naming::Naming,
@@ -24,6 +25,7 @@ pub(super) struct Running {
     /// What home writes of journaled blocks are for: all that was committed since the last.
     pub(super) checkpoints: HashMap<u64, Checkpoint>,
     pub(super) pending: Pending,
+    pub(super) fast_commits: FastCommits,
     pub(super) open: Open,
     /// Without a journal only.
     pub(super) naming: Naming,
@@ -78,6 +80,7 @@ impl Running {
             journal,
             checkpoints: HashMap::new(),
             pending: Pending::default(),
+            fast_commits: FastCommits::default(),
             open: Open::default(),
             naming: Naming::default(),
             own: HashMap::new(),
@@ -374,10 +377,15 @@ impl Running {
                     ..row
                 })
             }
-            Written::Own(structure, sequence) => Some(Row {
-                transaction: sequence.map(u64::from),
-                ..plain(piece, structure, Cause::Log)
-            }),
+            Written::Own(structure, sequence) => {
+                if structure == Structure::JournalFastCommit {
+                    self.fast_commit(content);
+                }
+                Some(Row {
+                    transaction: sequence.map(u64::from),
+                    ..plain(piece, structure, Cause::Log)
+                })
+            }
             Written::Kept => None,
         }
     }

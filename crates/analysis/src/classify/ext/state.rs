@@ -46,7 +46,7 @@ pub struct Applied {
     pub released: Vec<Released>,
     /// Blocks that are mapped since: first block, blocks.
     pub claimed: Vec<(u64, u64)>,
-    /// Inodes in use whose slots were among the blocks, and nodes that were.
+    /// Inodes that may have blocks whose slots were among the blocks, and nodes that were.
     pub mappers: Vec<Mapper>,
     /// Inodes that are other files than before.
     pub remade: HashSet<u32>,

@@ -37,7 +37,6 @@ impl Explanation {
 
 /// Explain all of `write`.
 pub fn explain(write: &Write<'_>, metadata: &mut Metadata, rows: &mut Rows) {
-    metadata.owners.forget(write.offset, write.length, rows);
     let mut home = Home {
         write,
         metadata,
@@ -100,6 +99,7 @@ impl Home<'_, '_> {
     }
 
     fn metadata_block(&mut self, offset: u64, content: &[u8], block: Block) -> u64 {
+        self.forget_data(offset, content.len() as u64);
         let fingerprint = block.fingerprint(content);
         let before = self.metadata.know(offset, &block, Some(fingerprint));
         if block.structure == Structure::Superblock {
@@ -119,6 +119,10 @@ impl Home<'_, '_> {
             ..Explanation::of(block.structure, causes, block.owner)
         };
         self.add(offset, content.len() as u64, explanation)
+    }
+
+    fn forget_data(&mut self, offset: u64, length: u64) {
+        self.metadata.owners.forget(offset, length, self.rows);
     }
 
     /// Inodes are read and written in clusters: the whole cluster was written for those that changed.
@@ -179,6 +183,7 @@ impl Home<'_, '_> {
         let length = (end as u64)
             .next_multiple_of(geometry.block_bytes)
             .min(length);
+        self.forget_data(offset, length);
         let explanation = Explanation {
             transaction,
             ..Explanation::of(Structure::InodeChunk, causes, inode)

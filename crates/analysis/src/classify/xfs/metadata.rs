@@ -53,6 +53,16 @@ pub(super) enum Holder {
     Leaf(u64),
 }
 
+/// A row whose inode had no name yet.
+#[derive(Debug)]
+struct Nameless {
+    row: usize,
+    inode: u64,
+    /// Of the inode then: the next file with its number has another.
+    generation: u32,
+    looked_up: u32,
+}
+
 /// Rows whose path is to be set once the transaction's names are known, with their inodes.
 pub type Late = Vec<(usize, u64)>;
 
@@ -74,8 +84,8 @@ pub struct Metadata {
     /// Extents of tree blocks in this transaction. They wait for its end: they may have moved between blocks, and the inode, which says what they
     /// are, may come last.
     pub(super) moved: Vec<(Extent, Holder, u64)>,
-    /// Rows whose inode had no name yet, and how often that was looked up.
-    nameless: Vec<(usize, u64, u32)>,
+    /// Rows whose inode had no name yet.
+    nameless: Vec<Nameless>,
 }
 
 impl Metadata {
@@ -177,6 +187,7 @@ impl Metadata {
         if known.logged.is_none() && !before.is_some_and(|b| new.has_forks_of(&b)) {
             let (data, xattr) = new.core.forks(slot);
             self.read_forks(inode, &new.core, Some(data), Some(xattr), rows, late);
+            self.renew(inode, before.as_ref(), &new);
         }
         before
     }
@@ -201,6 +212,7 @@ impl Metadata {
         let same = known.logged.is_some_and(|l| new.has_forks_of(&l));
         let before = known.logged.or(at_home);
         known.logged = Some(new.over(before.as_ref()));
+        self.renew(inode, before.as_ref(), &new);
         if !same {
             self.read_forks(inode, &new.core, data, xattr, rows, late);
         }
@@ -230,9 +242,13 @@ impl Metadata {
         self.settle_names();
         /// After so many transactions a name will not come any more.
         const LOOK_UPS: u32 = 3;
-        for (row, inode, looked_up) in std::mem::take(&mut self.nameless) {
-            if !self.name_row(row, inode, rows) && looked_up < LOOK_UPS {
-                self.nameless.push((row, inode, looked_up + 1));
+        for mut nameless in std::mem::take(&mut self.nameless) {
+            nameless.looked_up += 1;
+            if self.generation(nameless.inode) == nameless.generation
+                && !self.name_row(nameless.row, nameless.inode, rows)
+                && nameless.looked_up <= LOOK_UPS
+            {
+                self.nameless.push(nameless);
             }
         }
         late.extend(self.owners.checkpoint(self.geometry.block_bytes, rows));
@@ -242,7 +258,7 @@ impl Metadata {
     /// mkfs has ended: what has no owner or name by now has none.
     pub fn end_formatting(&mut self, rows: &mut Rows) {
         self.owners.end_formatting();
-        for (row, inode, _) in std::mem::take(&mut self.nameless) {
+        for Nameless { row, inode, .. } in std::mem::take(&mut self.nameless) {
             self.name_row(row, inode, rows);
         }
     }
@@ -252,8 +268,28 @@ impl Metadata {
         self.settle_names();
         for (row, inode) in late {
             if !self.name_row(row, inode, rows) {
-                self.nameless.push((row, inode, 0));
+                self.nameless.push(Nameless {
+                    row,
+                    inode,
+                    generation: self.generation(inode),
+                    looked_up: 0,
+                });
             }
+        }
+    }
+
+    fn generation(&self, inode: u64) -> u32 {
+        let latest = self.inodes.get(inode).and_then(Inode::latest);
+        latest.map_or(0, |version| version.core.generation)
+    }
+
+    /// A version of an inode follows another: a file that has the number of one that was removed has none of its names.
+    fn renew(&mut self, inode: u64, before: Option<&Version>, new: &Version) {
+        let is_another = |before: &Version| {
+            before.core.mode == 0 || before.core.generation != new.core.generation
+        };
+        if new.core.mode != 0 && before.is_some_and(is_another) {
+            self.names.renew(inode);
         }
     }
 

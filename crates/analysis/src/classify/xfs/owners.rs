@@ -4,11 +4,12 @@
 //! next checkpoint. So a data row of unknown owner waits for the checkpoints that follow, and is *claimed* by the inode that
 //! turns out to have its blocks.
 
+use crate::classify::newer::{Age, Newer};
 use crate::classify::reused::{Open, Reused};
 use crate::classify::runs::Runs;
 use crate::classify::waiting::{MAX_WAITING, Waiting};
 use crate::classify::{Rows, Structure};
-use std::mem::take;
+use std::{cmp::Reverse, mem::take};
 
 /// Who owns a run of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,14 +83,28 @@ impl Owners {
         self.waiting = Waiting::default();
     }
 
-    /// What is written here now is not what waited here.
+    /// Metadata is written here now: what waited here was of another.
     pub fn forget(&mut self, offset: u64, length: u64, rows: &mut Rows) {
         self.waiting.take(offset, length, rows);
     }
 
-    /// The rows that wait in this range belong to `owner`: they are cut to it. Gives their numbers.
+    /// The rows that wait in this range belong to `owner`: they are cut to it. Gives their numbers. What was written there before an earlier
+    /// checkpoint, and again since, may be another's; blocks that are freed are not given to data before that is in the log
+    /// (`xfs_extent_busy_trim`), so without a checkpoint between them both are its own.
     pub fn claim(&mut self, offset: u64, length: u64, owner: Owner, rows: &mut Rows) -> Vec<usize> {
-        let numbers = self.waiting.take(offset, length, rows);
+        let mut taken = self.waiting.take_with_commits(offset, length, rows);
+        if taken.len() > 1 {
+            taken.sort_unstable_by_key(|&(number, _)| Reverse(number));
+            let mut newer = Newer::default();
+            taken.retain(|&(number, commit)| {
+                let row = rows.get_mut(number);
+                row.is_some_and(|row| {
+                    let end = row.offset.saturating_add(row.length);
+                    newer.add(row.offset, end, commit) != Age::OfBefore
+                })
+            });
+        }
+        let numbers: Vec<_> = taken.into_iter().map(|(number, _)| number).collect();
         for &number in &numbers {
             if let Some(row) = rows.get_mut(number) {
                 row.structure = owner.structure;
@@ -150,7 +165,24 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_over_is_not_claimed() {
+    fn what_was_written_over_is_claimed_unless_a_checkpoint_came_between() {
+        for (is_later, expected) in [(false, [1, 1]), (true, [0, 1])] {
+            let (mut owners, mut rows) = (Owners::default(), Rows::default());
+            for _ in 0..2 {
+                let row = push(&mut rows, 0, 100);
+                owners.wait(row, 0, 100);
+                if is_later {
+                    owners.checkpoint(1, &mut rows);
+                }
+            }
+            owners.claim(0, 100, owner(1), &mut rows);
+            let inodes = rows.to_vec().into_iter().map(|row| row.inode);
+            assert!(inodes.eq(expected));
+        }
+    }
+
+    #[test]
+    fn what_metadata_was_written_over_is_not_claimed() {
         let (mut owners, mut rows) = (Owners::default(), Rows::default());
         let row = push(&mut rows, 0, 100);
         owners.wait(row, 0, 100);

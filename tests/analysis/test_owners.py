@@ -1,0 +1,91 @@
+"""Whose data is: files that are removed, nameless, or written again before any metadata about them reaches the disk. The bytes of each path are known."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from tests.analysis.ext.test_ext import MIB, record
+
+from fscost.analyze import explain
+from fscost.workload.model import Step, Workload
+
+pytestmark = pytest.mark.root
+
+KIB = 1 << 10
+PRELUDE = f"""
+import mmap, os, subprocess
+def put(name, kib, flags=0, times=1):
+    file = os.open(name, os.O_RDWR | os.O_CREAT | flags, 0o644)
+    content = mmap.mmap(-1, kib * {KIB})
+    content.write(os.urandom(len(content)))
+    for _ in range(times):
+        os.pwritev(file, [content], 0)
+    return file
+def nameless(kib):
+    file = os.open("tmp", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+    os.unlink("tmp")
+    os.write(file, os.urandom(kib * {KIB}))
+    os.fsync(file)
+    os.close(file)
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """`kib`: of file data by path, None where there is none. `doubtful`: how much of it."""
+
+    profiles: tuple[str, ...]
+    script: str
+    kib: dict[str | None, int]
+    doubtful: int = 0
+    disk_mib: int = 64
+
+
+CASES = {
+    "removed between two syncs": Case(
+        ("ext2 -b 1024", "ext2", "ext4 -O ^has_journal", "ext4 -O ^has_journal,^extents,^64bit"),
+        'put("a", 256); os.sync(); os.unlink("a"); put("b", 100); put("c", 100); os.sync()',
+        {"/a": 256, "/b": 100, "/c": 100},
+    ),
+    "nameless, after one that had its inode": Case(
+        ("ext3", "ext4", "ext4 -O fast_commit"),
+        'put("old", 20); os.sync(); os.unlink("old"); nameless(200); os.sync()',
+        {"/old": 20, None: 200},
+    ),
+    "nameless, before one that has its inode": Case(
+        ("xfs", "ext4"), 'nameless(200); os.sync(); os.fsync(put("named", 20)); os.sync()', {"/named": 20, None: 200}, disk_mib=512
+    ),
+    "written again before it is mapped": Case(
+        ("xfs", "ext4"), 'os.fsync(put("a", 256, os.O_DIRECT, times=2)); os.sync()', {"/a": 512}, disk_mib=512
+    ),
+    "written again elsewhere before it is mapped": Case(
+        ("btrfs",), 'os.fsync(put("a", 256, os.O_DIRECT, times=2)); os.sync()', {"/a": 256, None: 256}, doubtful=256, disk_mib=256
+    ),
+    "gone between a fast commit and a full one": Case(
+        ("ext4 -O fast_commit",),
+        'put("z", 4); os.sync(); a, b = put("a", 256), put("b", 256); os.fsync(a); os.fsync(b); '
+        'subprocess.run(["fallocate", "-p", "-o", "65536", "-l", "65536", "a"], check=True); os.unlink("b"); os.sync()',
+        {"/a": 256, "/b": 256, "/z": 4},
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "profile"), [(name, profile) for name, case in CASES.items() for profile in case.profiles])
+def test_data_is_its_own_files(name: str, profile: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    (tmp_path / "input").mkdir()
+    (tmp_path / "input" / "work.py").write_text(PRELUDE + case.script.replace("; ", "\n"))
+    work = Workload("mine", (Step("work", "python3 {input}/work.py"),), disk_bytes=MIB, input=tmp_path / "input")
+    table = explain(record(profile, work, tmp_path / "cell", case.disk_mib)).table
+    is_data = pc.and_(pc.equal(table["structure"], "file_data"), pc.equal(table["phase"], "work"))
+    data = table.filter(is_data).combine_chunks()
+    assert _sums(data) == {path: kib * KIB for path, kib in case.kib.items()}
+    assert (pc.sum(data.filter(data["doubtful"])["length"]).as_py() or 0) == case.doubtful * KIB
+
+
+def _sums(data: pa.Table) -> dict[str | None, int]:
+    paths = data["path"].cast(pa.string())
+    sums = pa.table({"path": paths, "length": data["length"]}).group_by("path").aggregate([("length", "sum")])
+    return dict(zip(sums["path"].to_pylist(), sums["length_sum"].to_pylist(), strict=True))
