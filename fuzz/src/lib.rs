@@ -11,7 +11,7 @@ use arbitrary::{Arbitrary as _, Unstructured};
 use check::{explain_all, open_all};
 use damage::Damage;
 use fscost_analysis::Names;
-use fscost_recording::{Recording, dm_log_writes};
+use fscost_recording::{Output, Recording, dm_log_writes};
 use seed::Seed;
 use std::path::Path;
 
@@ -64,7 +64,7 @@ pub fn strip(input: &[u8]) {
     let seeds = ["ext", "xfs", "btrfs"].into_iter().flat_map(seed::of);
     damaged(&seeds.collect::<Vec<_>>(), input, |folder, damaged| {
         let path = folder.join("stripped");
-        fscost_analysis::strip(damaged, &path, names, &[7; 32]).expect("a whole recording");
+        fscost_analysis::strip(damaged, new(&path), names, &[7; 32]).expect("a whole recording");
         let stripped = Recording::open(&path).expect("what was just written");
         check::assert_stripped(damaged, &stripped);
         explain_all(&stripped);
@@ -111,17 +111,22 @@ pub fn dm_log_writes(input: &[u8]) {
         let [log, first, exported, second] =
             ["log", "first", "exported", "second"].map(|name| folder.join(name));
         std::fs::write(&log, input).expect("space for the input");
-        if dm_log_writes::import(&log, &first).is_err() {
+        if dm_log_writes::import(&log, new(&first)).is_err() {
             return;
         }
         let imported = Recording::open(&first).expect("what was just imported");
         assert!(fscost_recording::verify(&imported).is_ok_and(|report| report.is_whole()));
         explain_all(&imported);
-        dm_log_writes::export(&imported, 0, &exported).expect("what was imported can be exported");
-        dm_log_writes::import(&exported, &second).expect("what was exported can be imported");
+        dm_log_writes::export(&imported, 0, new(&exported))
+            .expect("what was imported can be exported");
+        dm_log_writes::import(&exported, new(&second)).expect("what was exported can be imported");
         let again = Recording::open(&second).expect("what was just imported");
         check::assert_same_events(&imported, &again);
     });
+}
+
+fn new(path: &Path) -> Output {
+    Output::create(path).expect("a name of our own")
 }
 
 /// Run with a folder of its own and little memory.

@@ -7,11 +7,12 @@ import contextlib
 import os
 import shlex
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
+from fscost import files
 from fscost.errors import DefectError, HostError, InputError
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ _REMEDIES = {
 """By the kind of the native module's error; nothing helps with what a caller may not ask for."""
 OPS = ["read", "write", "flush", "discard", "write_zeroes", "punch"]
 """By their numbers in the recording (docs/recording-format.md)."""
+Announce = Callable[[int], object]
+"""Hears how many bytes an export will take, before it begins."""
 
 
 @dataclass(frozen=True)
@@ -119,30 +122,28 @@ def verify(recording: Path) -> dict[str, Any]:
 
 def pack(recording: Path, level: int = 3) -> None:
     """Compress a finished recording in its place; whoever is killed meanwhile leaves the one or the other."""
-    packed = recording.with_name(recording.name + ".packing")
-    try:
-        packed.unlink(missing_ok=True)
-        with errors(recording):
-            _open(recording).pack(str(packed), level)
-        packed.replace(recording)
-    finally:
-        packed.unlink(missing_ok=True)
+    with errors(recording), files.replacing(recording) as packed:
+        _open(recording).pack(packed.fileno(), str(recording), level)
 
 
-def strip(recording: Path, out: Path, names: str) -> int:
+def strip(recording: Path, out: Path, names: str, announce: Announce = lambda _: None) -> int:
     """The recording without the contents of files, to be shared; returns its size. The key of its digests is thrown away."""
-    with errors(recording), new_file(out):
-        return int(_open(recording).strip(str(out), names, os.urandom(32)))
+    with errors(recording), files.creating(out) as file:
+        source = _open(recording)
+        # Digests cannot be compressed as what they stand for could.
+        _refuse_too_large(file, out, announce)(source.info()["content_bytes"])
+        return int(source.strip(file.fileno(), str(out), names, os.urandom(32)))
 
 
-def export_image(recording: Path, disk: str, image: Path, at: str | None = None) -> None:
+def export_image(recording: Path, disk: str, image: Path, at: str | None = None, announce: Announce = lambda _: None) -> None:
     """The disk as a sparse file, at the end or at `at`: a mark's name, or seconds since the recording began."""
-    with errors(recording), new_file(image):
+    with errors(recording), files.creating(image) as file:
         source = _open(recording)
         marks = [(at_ns, name) for at_ns, name, _ in source.marks()]
         named = at in [name for _, name in marks]
         at_ns = None if at is None or named else instant_ns(recording, marks, at)
-        source.export_image(_disk_index(source, recording, disk), str(image), at_ns, at if named else None)
+        index, announced = _disk_index(source, recording, disk), _refuse_too_large(file, image, announce)
+        source.export_image(index, file.fileno(), str(image), announced, at_ns, at if named else None)
 
 
 def instant_ns(recording: Path, marks: Sequence[tuple[int, str]], at: str) -> int:
@@ -161,17 +162,18 @@ def instant_ns(recording: Path, marks: Sequence[tuple[int, str]], at: str) -> in
     return found
 
 
-def export_dm_log_writes(recording: Path, disk: str, log: Path) -> int:
+def export_dm_log_writes(recording: Path, disk: str, log: Path, announce: Announce = lambda _: None) -> int:
     """One disk's requests as a log of dm-log-writes; returns its number of entries."""
-    with errors(recording), new_file(log):
+    with errors(recording), files.creating(log) as file:
         source = _open(recording)
-        return int(source.export_dm_log_writes(_disk_index(source, recording, disk), str(log)))
+        index, announced = _disk_index(source, recording, disk), _refuse_too_large(file, log, announce)
+        return int(source.export_dm_log_writes(index, file.fileno(), str(log), announced))
 
 
 def import_dm_log_writes(log: Path, recording: Path) -> int:
     """A recording of a dm-log-writes log; returns its number of entries."""
-    with errors(log, "name a log that the kernel's dm-log-writes target wrote"), new_file(recording):
-        return int(_native().import_dm_log_writes(str(log), str(recording)))
+    with errors(log, "name a log that the kernel's dm-log-writes target wrote"), files.creating(recording) as file:
+        return int(_native().import_dm_log_writes(str(log), file.fileno(), str(recording)))
 
 
 def _disk_index(source: Any, recording: Path, disk: str) -> int:
@@ -181,18 +183,14 @@ def _disk_index(source: Any, recording: Path, disk: str) -> int:
     return names.index(disk)
 
 
-@contextlib.contextmanager
-def new_file(path: Path) -> Iterator[None]:
-    """A file that is made whole or not at all, and never over another."""
-    if os.path.lexists(path):
-        raise InputError(f"{path} exists", "name a file that does not")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent}", f"make it, or name another place than {path}")
-    try:
-        yield
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+def _refuse_too_large(file: IO[bytes], path: Path, announce: Announce) -> Announce:
+    """A few bytes of a recording can stand for terabytes of zeros."""
+
+    def announced(size_bytes: int) -> None:
+        files.require_space(file, path, size_bytes)
+        announce(size_bytes)
+
+    return announced
 
 
 def differences(recorded: Sequence[RecordedInterval], kernel: Sequence[KernelInterval]) -> list[str]:
@@ -249,17 +247,10 @@ def write_requests(recording: Path, table: Path) -> int:
     import pyarrow.parquet as pq
 
     rows = 0
-    try:
-        with errors(recording), contextlib.ExitStack() as stack:
-            writer: pq.ParquetWriter | None = None
-            for batch in _requests(recording):
-                if writer is None:
-                    writer = stack.enter_context(pq.ParquetWriter(table, batch.schema, compression=COMPRESSION))
-                writer.write_batch(batch)
-                rows += batch.num_rows
-    except BaseException:
-        table.unlink(missing_ok=True)
-        raise
+    with errors(recording), files.creating(table) as file, pq.ParquetWriter(file, _requests_schema(), compression=COMPRESSION) as writer:
+        for batch in _requests(recording):
+            writer.write_batch(batch)
+            rows += batch.num_rows
     return rows
 
 
@@ -274,6 +265,20 @@ def requests(recording: Path) -> "Iterator[pa.RecordBatch]":
     """Every request, in the order of completion, without its content; `event` is its number in the recording, marks counted."""
     with errors(recording):
         yield from _requests(recording)
+
+
+def _requests_schema() -> "pa.Schema":
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            *(pa.field(name, pa.uint64()) for name in ("event", "submit_ns", "complete_ns")),
+            pa.field("disk", pa.dictionary(pa.int32(), pa.string())),
+            pa.field("op", pa.dictionary(pa.int8(), pa.string())),
+            *(pa.field(name, pa.uint64()) for name in ("offset", "length")),
+            pa.field("fua", pa.bool_()),
+        ]
+    )
 
 
 def _requests(recording: Path) -> "Iterator[pa.RecordBatch]":
@@ -299,7 +304,8 @@ def _requests(recording: Path) -> "Iterator[pa.RecordBatch]":
                 "offset": column("offset", pa.uint64()),
                 "length": column("length", pa.uint64()),
                 "fua": column("fua", pa.uint8()).cast(pa.bool_()),
-            }
+            },
+            schema=_requests_schema(),
         )
 
 

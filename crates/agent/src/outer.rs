@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -67,10 +68,12 @@ fn start() -> Result<Supervisor> {
     }
     // Before anything is started: from now on these signals wait for us to end in order.
     let signals = block_signals()?;
+    // New: no link that somebody put there decides where it is (O_EXCL, open(2)).
     let log = File::options()
         .read(true)
         .append(true)
-        .create(true)
+        .create_new(true)
+        .mode(0o600)
         .open(&plan.log)
         .context(Kind::Internal, || {
             format!("open the log {}", plan.log.display())

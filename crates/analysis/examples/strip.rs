@@ -16,7 +16,13 @@ fn main() {
         _ => Names::Replace,
     };
     let recording = Recording::open(arguments[0].as_ref()).unwrap();
-    let summary = strip(&recording, arguments[1].as_ref(), names, &[0; 32]).unwrap();
+    let summary = strip(
+        &recording,
+        fscost_recording::Output::create(arguments[1].as_ref()).unwrap(),
+        names,
+        &[0; 32],
+    )
+    .unwrap();
     println!("{} bytes", summary.file_bytes);
     let stripped = Recording::open(arguments[1].as_ref()).unwrap();
     same::assert_same_explanation(&recording, &stripped);

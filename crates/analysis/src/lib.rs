@@ -1,5 +1,6 @@
 //! Pure functions of a recording: no root, no mount, no clock. The same recording always gives the same table.
 
+#![forbid(unsafe_code)]
 // A library's words are its errors.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

@@ -1,7 +1,7 @@
 //! The explanation as a table: each row's time and interval, and the names that its numbers stand for.
 
 use crate::classify::{Causes, Explained, SortedRows, explain_streamed};
-use fscost_recording::{Frame, Mark, Op, Recording, Result};
+use fscost_recording::{Frame, Mark, MarkReader, Op, Recording, Result};
 
 /// The interval of what precedes the first mark.
 const BEFORE: &str = "before";
@@ -41,13 +41,14 @@ pub struct Timeline {
     begins: Vec<(u64, usize)>,
     marks: Vec<(u64, Mark)>,
     names: Vec<String>,
+    reader: MarkReader,
 }
 
 impl Timeline {
     fn add(&mut self, frame: &Frame) -> Result<()> {
         for event in &frame.events {
             if event.op == Op::Mark {
-                let mark = frame.mark_of(event)?;
+                let mark = self.reader.mark_of(frame, event)?;
                 self.begin(&mark.name);
                 self.marks.push((event.complete_ns, mark));
             }

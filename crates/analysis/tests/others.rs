@@ -210,7 +210,12 @@ fn none_is_stripped_half() {
     let folder = tempfile::tempdir().unwrap();
     for (name, family) in [("f2fs", "f2fs"), ("nilfs2", "nilfs2"), ("exfat", "exfat")] {
         let out = folder.path().join(name);
-        let refused = strip(&Seed::open(name).recording, &out, Names::Keep, &[1; 32]);
+        let refused = strip(
+            &Seed::open(name).recording,
+            fscost_recording::Output::create(&out).unwrap(),
+            Names::Keep,
+            &[1; 32],
+        );
         let why = refused.unwrap_err().to_string();
         assert!(why.contains(family) && !out.exists(), "{why}");
     }

@@ -1,19 +1,21 @@
 //! `fscost._native`: recordings and their explanation for Python. Conversions only, no logic.
 
+#![forbid(unsafe_code)]
+
 mod explanation;
 mod names;
 mod recovery;
 
 use explanation::{Batches, Explanation};
 use fscost_analysis::Names;
-use fscost_recording::{self as recording, Op};
+use fscost_recording::{self as recording, Op, Output};
 use pyo3::{
     create_exception,
     exceptions::PyException,
     prelude::*,
     types::{PyBytes, PyDict, PyList},
 };
-use std::{fs::File, path::PathBuf};
+use std::path::PathBuf;
 
 create_exception!(
     _native,
@@ -177,13 +179,17 @@ impl Recording {
         Ok(entry)
     }
 
-    /// Write the disk as it was at an instant to a new sparse file. `at_ns` and `mark` are exclusive; neither means the end.
-    #[pyo3(signature = (disk, path, at_ns=None, mark=None))]
+    /// Write the disk as it was at an instant to the empty file behind a descriptor, sparse. `path` is for errors; `announce` is called with the number
+    /// of bytes that will be written, before. `at_ns` and `mark` are exclusive; neither means the end.
+    #[pyo3(signature = (disk, descriptor, path, announce, at_ns=None, mark=None))]
+    #[allow(clippy::too_many_arguments)] // They are the Python method's.
     fn export_image(
         &self,
         py: Python<'_>,
         disk: u16,
+        descriptor: i32,
         path: PathBuf,
+        announce: Bound<'_, PyAny>,
         at_ns: Option<u64>,
         mark: Option<String>,
     ) -> PyResult<()> {
@@ -192,37 +198,57 @@ impl Recording {
             (None, Some(name)) => recording::Instant::Mark(name),
             (None, None) => recording::Instant::End,
         };
-        py.detach(|| {
-            let image = self.inner.image_at(disk, &instant).map_err(error)?;
-            let out = File::create_new(&path)?;
-            image.export(&out).map_err(error)
-        })
+        let image = py.detach(|| self.inner.image_at(disk, &instant));
+        let image = image.map_err(error)?;
+        announce.call1((image.content_bytes(),))?;
+        let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
+        py.detach(|| image.export(out.file())).map_err(error)
     }
 
-    /// Write the same recording, compressed at zstd's level, to a new file; returns its size.
-    fn pack(&self, py: Python<'_>, path: PathBuf, level: i32) -> PyResult<u64> {
-        py.detach(|| recording::pack(&self.inner, &path, level))
+    /// Write the same recording, compressed at zstd's level, to the empty file behind a descriptor; returns its size.
+    fn pack(&self, py: Python<'_>, descriptor: i32, path: PathBuf, level: i32) -> PyResult<u64> {
+        let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
+        py.detach(|| recording::pack(&self.inner, out, level))
             .map(|s| s.file_bytes)
             .map_err(error)
     }
 
-    /// Write the same recording without the contents of files to a new file; returns its size. `names` is `replace`, `extensions` or `keep`; who keeps
+    /// Write the same recording without the contents of files to the empty file behind a descriptor; returns its size. `names` is `replace`, `extensions` or `keep`; who keeps
     /// the `key` of 32 bytes can guess contents.
-    fn strip(&self, py: Python<'_>, path: PathBuf, names: &str, key: [u8; 32]) -> PyResult<u64> {
+    fn strip(
+        &self,
+        py: Python<'_>,
+        descriptor: i32,
+        path: PathBuf,
+        names: &str,
+        key: [u8; 32],
+    ) -> PyResult<u64> {
         let names = match names {
             "replace" => Names::Replace,
             "extensions" => Names::Extensions,
             "keep" => Names::Keep,
             other => return Err(RecordingError::new_err(format!("names: {other:?}"))),
         };
-        py.detach(|| fscost_analysis::strip(&self.inner, &path, names, &key))
+        let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
+        py.detach(|| fscost_analysis::strip(&self.inner, out, names, &key))
             .map(|s| s.file_bytes)
             .map_err(error)
     }
 
-    /// Write one disk's requests as a dm-log-writes log; returns the number of entries.
-    fn export_dm_log_writes(&self, py: Python<'_>, disk: u16, path: PathBuf) -> PyResult<u64> {
-        py.detach(|| recording::dm_log_writes::export(&self.inner, disk, &path))
+    /// Write one disk's requests as a dm-log-writes log to the empty file behind a descriptor; returns the number of entries. `announce` is called with
+    /// the log's size, before.
+    fn export_dm_log_writes(
+        &self,
+        py: Python<'_>,
+        disk: u16,
+        descriptor: i32,
+        path: PathBuf,
+        announce: Bound<'_, PyAny>,
+    ) -> PyResult<u64> {
+        let bytes = py.detach(|| recording::dm_log_writes::export_bytes(&self.inner, disk));
+        announce.call1((bytes.map_err(error)?,))?;
+        let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
+        py.detach(|| recording::dm_log_writes::export(&self.inner, disk, out))
             .map_err(error)
     }
 }
@@ -368,9 +394,15 @@ fn end_text(end: &recording::End) -> String {
     }
 }
 
-/// Make a recording of a dm-log-writes log; returns the number of entries.
+/// Make a recording of a dm-log-writes log in the empty file behind a descriptor; returns the number of entries.
 #[pyfunction]
-fn import_dm_log_writes(py: Python<'_>, log: PathBuf, path: PathBuf) -> PyResult<u64> {
-    py.detach(|| recording::dm_log_writes::import(&log, &path))
+fn import_dm_log_writes(
+    py: Python<'_>,
+    log: PathBuf,
+    descriptor: i32,
+    path: PathBuf,
+) -> PyResult<u64> {
+    let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
+    py.detach(|| recording::dm_log_writes::import(&log, out))
         .map_err(error)
 }

@@ -5,8 +5,8 @@
 //! lies in the entry's own sector, after the entry.
 
 use crate::{
-    DiskInfo, Error, ErrorKind, Event, Header, MAX_REQUEST_BYTES, Mark, Op, Recording, Result,
-    SECTOR_BYTES, Writer,
+    DiskInfo, Error, ErrorKind, Event, Header, MAX_REQUEST_BYTES, Mark, Op, Output, Recording,
+    Result, SECTOR_BYTES, Writer, file,
 };
 use std::{
     fs::File,
@@ -43,23 +43,46 @@ struct RawEntry {
     data_bytes: U64,
 }
 
+/// Size of the log that [`export`] writes: zeros are content there, so that it can be far larger than the recording.
+pub fn export_bytes(recording: &Recording, disk: u16) -> Result<u64> {
+    let sector = u64::from(disk_of(recording, disk)?.logical_block_bytes);
+    let mut bytes = sector;
+    recording.for_each_frame(false, |_, frame| {
+        for event in &frame.events {
+            bytes += match event.op {
+                Op::Mark => sector,
+                _ if event.disk != disk => 0,
+                Op::Read => 0,
+                Op::Flush | Op::Discard | Op::Punch => sector,
+                Op::Write => sector + event.length,
+                Op::WriteZeroes => {
+                    event.length.div_ceil(MAX_REQUEST_BYTES as u64) * sector + event.length
+                }
+            };
+        }
+        Ok(true)
+    })?;
+    Ok(bytes)
+}
+
+fn disk_of(recording: &Recording, disk: u16) -> Result<&DiskInfo> {
+    let disks = &recording.header().disks;
+    disks.get(usize::from(disk)).ok_or_else(|| {
+        Error::new(
+            ErrorKind::Invalid,
+            format!("{}: there is no disk {disk}", recording.path().display()),
+        )
+    })
+}
+
 /// Write the requests of one disk as a dm-log-writes log; returns its number of entries.
 ///
 /// Reads are left out. A write-zeroes becomes writes of zeros; a discard or hole punch becomes a discard, which replay tools zero. Entries are in
 /// the order of completion (the kernel's target logs completed writes when the next flush completes: any of its replays is a replay of ours).
-pub fn export(recording: &Recording, disk: u16, out: &Path) -> Result<u64> {
-    let info = recording
-        .header()
-        .disks
-        .get(usize::from(disk))
-        .ok_or_else(|| {
-            Error::new(
-                ErrorKind::Invalid,
-                format!("{}: there is no disk {disk}", recording.path().display()),
-            )
-        })?;
-    let failed = |e: io::Error| Error::io("writing", out, e);
-    let file = File::create_new(out).map_err(failed)?;
+pub fn export(recording: &Recording, disk: u16, out: Output) -> Result<u64> {
+    let info = disk_of(recording, disk)?;
+    let Output { file, path } = out;
+    let failed = |e: io::Error| Error::io("writing", &path, e);
     let mut log = LogWriter {
         out: BufWriter::with_capacity(1 << 20, file),
         sector: u64::from(info.logical_block_bytes),
@@ -155,19 +178,16 @@ impl LogWriter {
     fn finish(mut self) -> io::Result<u64> {
         self.out.seek(SeekFrom::Start(0))?;
         self.superblock()?;
-        self.out
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)?
-            .sync_all()?;
+        self.out.flush()?;
         Ok(self.entries)
     }
 }
 
 /// Make a recording of a log; the log does not say how large its disk was, so that the furthest write does. Times are entry numbers, in
 /// nanoseconds: only their order means anything. Returns the number of entries.
-pub fn import(log: &Path, recording: &Path) -> Result<u64> {
+pub fn import(log: &Path, recording: Output) -> Result<u64> {
     let failed = |e: io::Error| Error::io("reading", log, e);
-    let file = File::open(log).map_err(failed)?;
+    let file = file::open_regular(log)?;
     let log_bytes = file.metadata().map_err(failed)?.len();
     let mut reader = LogReader {
         input: BufReader::with_capacity(1 << 20, file),
@@ -187,7 +207,7 @@ pub fn import(log: &Path, recording: &Path) -> Result<u64> {
             physical_block_bytes: (reader.sector as u32).max(4096),
         };
         disk.check().map_err(|what| Error::corrupt(0, what))?;
-        let mut writer = Writer::create(
+        let mut writer = Writer::fill(
             recording,
             &Header {
                 begin_unix_ns: 0,

@@ -159,6 +159,15 @@ impl Image<'_> {
         Ok(())
     }
 
+    /// How many bytes of the disk were written, and are not zeros by a discard: what [`export`](Self::export) writes.
+    pub fn content_bytes(&self) -> u64 {
+        let segments = self.map.segments(0, self.size_bytes);
+        segments
+            .filter(|s| s.location.is_some())
+            .map(|s| s.length)
+            .sum()
+    }
+
     /// Write the whole disk to `out` as a sparse file: what reads as zeros is left a hole.
     pub fn export(&self, out: &std::fs::File) -> std::result::Result<(), Error> {
         use std::os::unix::fs::FileExt as _;

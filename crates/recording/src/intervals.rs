@@ -30,11 +30,12 @@ pub fn intervals(recording: &Recording) -> Result<Vec<Interval>> {
     };
     let mut found = vec![begin(before, 0)];
     let mut current = 0;
+    let mut marks = crate::MarkReader::default();
     recording.for_each_frame(false, |_, frame| {
         for event in &frame.events {
             found[current].end_ns = event.complete_ns;
             if event.op == Op::Mark {
-                found.push(begin(frame.mark_of(event)?, event.complete_ns));
+                found.push(begin(marks.mark_of(frame, event)?, event.complete_ns));
                 current += 1;
             } else if let Some(totals) = found[current].totals.get_mut(usize::from(event.disk)) {
                 totals.add(event);

@@ -4,6 +4,7 @@
 //! [`Recording`] reads it back, [`Image`] is the content of a disk at any past instant (a view of the log, not a copy),
 //! [`verify`] reads everything and says what is wrong, and [`dm_log_writes`] speaks to other people's replay tools.
 
+#![forbid(unsafe_code)]
 // A library's words are its errors.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -12,6 +13,7 @@ pub mod dm_log_writes;
 mod error;
 mod event;
 mod extent_map;
+mod file;
 mod format;
 mod frame;
 mod image;
@@ -26,11 +28,12 @@ mod writer;
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Mark, Op};
 pub use extent_map::{ExtentMap, Location, Segment};
+pub use file::Output;
 pub use format::{DiskInfo, Header, MAX_DISKS, MAX_REQUEST_BYTES, SECTOR_BYTES, Stripped, VERSION};
 pub use image::{Image, Instant};
 pub use intervals::{Interval, intervals};
 pub use pack::pack;
-pub use reader::{End, Frame, FrameInfo, Recording};
+pub use reader::{End, Frame, FrameInfo, MarkReader, Recording};
 pub use totals::Totals;
 pub use verify::{Report, verify};
 pub use writer::{Summary, Writer};

@@ -1,10 +1,9 @@
 //! Compress a recording that is kept. Not done while recording: it would take the CPU from the workload.
 
-use crate::{End, Error, ErrorKind, Op, Recording, Result, Summary, Writer};
-use std::path::Path;
+use crate::{End, Error, ErrorKind, Op, Output, Recording, Result, Summary, Writer};
 
-/// Write a finished recording's events and content, compressed at zstd's `level`, to a new file.
-pub fn pack(recording: &Recording, out: &Path, level: i32) -> Result<Summary> {
+/// Write a finished recording's events and content, compressed at zstd's `level`, to an empty file.
+pub fn pack(recording: &Recording, out: Output, level: i32) -> Result<Summary> {
     if *recording.end() != End::Finished {
         return Err(Error::new(
             ErrorKind::Invalid,
@@ -12,7 +11,7 @@ pub fn pack(recording: &Recording, out: &Path, level: i32) -> Result<Summary> {
         )
         .in_file(recording.path()));
     }
-    let mut writer = Writer::create_compressed(out, recording.header(), level)?;
+    let mut writer = Writer::fill_compressed(out, recording.header(), level)?;
     recording.for_each_frame(true, |_, frame| {
         for event in &frame.events {
             if event.op == Op::Mark {

@@ -1,7 +1,7 @@
 //! Reads a recording back, as far as it is whole.
 
 use crate::{
-    Error, ErrorKind, Event, Mark, Op, Result,
+    Error, ErrorKind, Event, Mark, Op, Result, file,
     format::{
         EVENT_BYTES, FRAME_HEADER_BYTES, FRAME_MAX_PIECES, FrameKind, HEADER_BYTES, Header,
         PIECE_BYTES, PIECE_ENTRY_BYTES, RawEvent, RawFrameHeader, RawPiece,
@@ -92,17 +92,34 @@ impl Frame {
     }
 }
 
+/// Reads marks for those who keep them all: more than a recording has any use for are refused, since a mark takes a few bytes in the
+/// file and up to ten times its length in memory.
+#[derive(Debug, Default)]
+pub struct MarkReader {
+    bytes: u64,
+}
+
+impl MarkReader {
+    const MAX_BYTES: u64 = 8 << 20;
+
+    /// The next mark, which an event of this frame carries.
+    pub fn mark_of(&mut self, frame: &Frame, event: &Event) -> Result<Mark> {
+        self.bytes += event.length;
+        if self.bytes > Self::MAX_BYTES {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                format!("more than {} MiB of marks", Self::MAX_BYTES >> 20),
+            ));
+        }
+        frame.mark_of(event)
+    }
+}
+
 impl Recording {
     /// Open and find all frames. A recording that was cut or damaged opens too, as far as it is whole: see [`end`](Self::end).
     pub fn open(path: &Path) -> Result<Recording> {
-        let file = File::open(path).map_err(|e| Error::io("opening", path, e))?;
+        let file = file::open_regular(path)?;
         let metadata = file.metadata().map_err(|e| Error::io("reading", path, e))?;
-        if !metadata.is_file() {
-            return Err(Error::new(
-                ErrorKind::Format,
-                format!("{} is not a regular file", path.display()),
-            ));
-        }
         let mut reader = Recording {
             path: path.to_owned(),
             file,
@@ -253,9 +270,10 @@ impl Recording {
     /// All marks with their instants.
     pub fn marks(&self) -> Result<Vec<(u64, Mark)>> {
         let mut marks = Vec::new();
+        let mut reader = MarkReader::default();
         self.for_each_frame(false, |_, frame| {
             for event in frame.events.iter().filter(|e| e.op == Op::Mark) {
-                marks.push((event.complete_ns, frame.mark_of(event)?));
+                marks.push((event.complete_ns, reader.mark_of(frame, event)?));
             }
             Ok(true)
         })?;
@@ -352,6 +370,8 @@ impl RawFrame {
                     .map_err(|what| Error::corrupt(self.at, what))?,
             );
         }
+        check_content(&frame.events, content_bytes)
+            .map_err(|what| Error::corrupt(self.at, what))?;
         if with_content || frame.events.iter().any(|e| e.op == Op::Mark) {
             frame.content.resize(content_bytes, 0);
             self.unpack_content(file, &mut frame.content)
@@ -380,6 +400,24 @@ impl RawFrame {
             at += stored_bytes as u64;
         }
         Ok(())
+    }
+}
+
+/// Each byte of a frame's content is one event's: shared by many, a small frame would unpack to a large one.
+fn check_content(events: &[Event], content_bytes: usize) -> std::result::Result<(), &'static str> {
+    let mut end = 0;
+    for event in events.iter().filter(|e| e.op.has_content() && e.length > 0) {
+        if u64::from(event.content_offset) != end {
+            return Err("an event's content does not follow that of the one before");
+        }
+        end += event.length;
+    }
+    if end != content_bytes as u64 {
+        return Err("a frame has content of no event");
+    }
+    match events.iter().position(|e| e.op == Op::Mark) {
+        Some(first) if first + 1 < events.len() => Err("a mark is not the last event of its frame"),
+        _ => Ok(()),
     }
 }
 

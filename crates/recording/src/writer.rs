@@ -2,16 +2,15 @@
 //! and stores sealed frames, so that a request waits for neither.
 
 use crate::{
-    Error, ErrorKind, Event, Location, Mark, Op, Result, Totals,
+    Error, ErrorKind, Event, Location, Mark, Op, Output, Result, Totals,
     format::{DiskInfo, Header},
     frame::{Content, EncodedFrame, Encoder, FrameBuffer, end_frame},
     piece_cache::PieceCache,
 };
 use std::{
     collections::VecDeque,
-    fs::{File, OpenOptions},
+    fs::File,
     io::Write as _,
-    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::{
         Arc, Condvar, Mutex, MutexGuard,
@@ -89,23 +88,23 @@ impl Writer {
     /// Begin a recording at `path`, which must not exist. Content is stored as it is: [`pack`](crate::pack) compresses a
     /// finished recording.
     pub fn create(path: &Path, header: &Header) -> Result<Writer> {
-        Self::create_with(path, header, Content::AsItIs)
+        Self::fill(Output::create(path)?, header)
+    }
+
+    /// Begin a recording in an empty file.
+    pub fn fill(out: Output, header: &Header) -> Result<Writer> {
+        Self::begin(out, header, Content::AsItIs)
     }
 
     /// Begin a recording whose content is compressed at zstd's `level`: for those that write what was recorded before.
-    pub fn create_compressed(path: &Path, header: &Header, level: i32) -> Result<Writer> {
-        Self::create_with(path, header, Content::Compressed(level))
+    pub fn fill_compressed(out: Output, header: &Header, level: i32) -> Result<Writer> {
+        Self::begin(out, header, Content::Compressed(level))
     }
 
-    fn create_with(path: &Path, header: &Header, content: Content) -> Result<Writer> {
+    fn begin(out: Output, header: &Header, content: Content) -> Result<Writer> {
         let bytes = header.to_bytes()?;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600) // It holds the contents of files.
-            .open(path)
-            .map_err(|e| Error::io("creating the recording", path, e))?;
+        let Output { mut file, path } = out;
+        let path = path.as_path();
         file.write_all(&bytes)
             .map_err(|e| Error::io("writing", path, e))?;
         let reading = file
@@ -324,7 +323,8 @@ impl Writer {
     }
 }
 
-/// The storing thread: ends when the writer is dropped, or at the first failure, after which every request fails.
+/// The storing thread: ends when the writer is dropped, or at the first failure, after which every request fails. Gives the file back, for
+/// its last frame: opened again by its name, it could be another.
 fn store_frames(
     shared: &Shared,
     mut file: File,

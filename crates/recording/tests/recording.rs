@@ -234,8 +234,8 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let (path, log, back) = (folder.path().join("r"), folder.path().join("log"), folder.path().join("back"));
         write(&path, &requests);
-        let entries = dm_log_writes::export(&Recording::open(&path).unwrap(), 1, &log).unwrap();
-        prop_assert_eq!(dm_log_writes::import(&log, &back).unwrap(), entries);
+        let entries = dm_log_writes::export(&Recording::open(&path).unwrap(), 1, Output::create(&log).unwrap()).unwrap();
+        prop_assert_eq!(dm_log_writes::import(&log, Output::create(&back).unwrap()).unwrap(), entries);
         let recording = Recording::open(&back).unwrap();
         prop_assert!(verify(&recording).unwrap().is_whole());
         let size = recording.header().disks[0].size_bytes as usize;
@@ -251,14 +251,14 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let (path, log, back) = (folder.path().join("r"), folder.path().join("log"), folder.path().join("back"));
         write(&path, &requests);
-        dm_log_writes::export(&Recording::open(&path).unwrap(), 0, &log).unwrap();
+        dm_log_writes::export(&Recording::open(&path).unwrap(), 0, Output::create(&log).unwrap()).unwrap();
         let mut damaged = fs::read(&log).unwrap();
         for (part, byte) in bytes {
             let at = (part * damaged.len() as f64) as usize;
             damaged[at] = byte;
         }
         fs::write(&log, damaged).unwrap();
-        let _ = dm_log_writes::import(&log, &back);
+        let _ = dm_log_writes::import(&log, Output::create(&back).unwrap());
     }
 }
 
@@ -313,7 +313,7 @@ fn a_packed_recording_says_the_same_in_fewer_bytes() {
     let requests: Vec<_> = (0..60).map(write_of).collect();
     write(&path, &requests);
     let recording = Recording::open(&path).unwrap();
-    let summary = pack(&recording, &packed, 3).unwrap();
+    let summary = pack(&recording, Output::create(&packed).unwrap(), 3).unwrap();
     assert!(summary.file_bytes < fs::metadata(&path).unwrap().len() * 3 / 4);
     let packed = Recording::open(&packed).unwrap();
     let (before, after) = (verify(&recording).unwrap(), verify(&packed).unwrap());

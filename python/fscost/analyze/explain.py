@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fscost import capture
+from fscost import capture, files
 from fscost.analyze.rows import SCHEMA, Names, chosen
 from fscost.analyze.sums import Batches, Collector, Sum
 from fscost.errors import InputError
@@ -118,14 +118,10 @@ class Explanation:
     def write_parquet(self, path: Path) -> int:
         """The rows as a file, made whole or not at all, and never over another; returns how many."""
         rows = 0
-        with capture.new_file(path):
-            try:
-                with pq.ParquetWriter(path, SCHEMA, compression=capture.COMPRESSION) as writer:
-                    for batch in self.batches():
-                        writer.write_batch(_with_own_paths(batch))
-                        rows += batch.num_rows
-            except OSError as error:
-                raise InputError(str(error), "check the path, its permissions and the space left") from None
+        with files.creating(path) as file, pq.ParquetWriter(file, SCHEMA, compression=capture.COMPRESSION) as writer:
+            for batch in self.batches():
+                writer.write_batch(_with_own_paths(batch))
+                rows += batch.num_rows
         return rows
 
 

@@ -1,6 +1,7 @@
 """`fscost recording info|verify|export|strip|import`: look into a recording, or take it elsewhere."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -113,17 +114,19 @@ def export(
     at: Annotated[str | None, typer.Option(metavar="INSTANT", help="An image as of a mark's name, or of seconds since the beginning.")] = None,
 ) -> None:
     """Take it elsewhere: `--as image`, `parquet` or `dm-log-writes`."""
-    if out.exists():
-        raise InputError(f"{out} exists", "name a file that does not")
     if at is not None and form is not Form.IMAGE:
         raise InputError("--at goes with --as image", "leave it out")
     if form is Form.PARQUET:
         print(plain(f"{out}: {capture.write_requests(recording, out)} requests"))
     elif form is Form.DM_LOG_WRITES:
-        print(plain(f"{out}: {capture.export_dm_log_writes(recording, disk, out)} entries"))
+        print(plain(f"{out}: {capture.export_dm_log_writes(recording, disk, out, _announce(out))} entries"))
     else:
-        capture.export_image(recording, disk, out, at)
+        capture.export_image(recording, disk, out, at, _announce(out))
         print(plain(f"{out}: {human_bytes(out.stat().st_size)}"))
+
+
+def _announce(out: Path) -> capture.Announce:
+    return lambda size_bytes: print(plain(f"{out}: up to {human_bytes(size_bytes)}"), file=sys.stderr, flush=True)
 
 
 @app.command()
@@ -133,7 +136,7 @@ def strip(
     names: Annotated[Names, typer.Option(help="Replace all names, all but short extensions, or none.")] = Names.REPLACE,
 ) -> None:
     """Take the contents of files out, so that it can be shared: docs/sharing.md says what is left."""
-    size = capture.strip(recording, out, names)
+    size = capture.strip(recording, out, names, _announce(out))
     facts = capture.info(out)
     print(plain(f"{out}: {human_bytes(size)}, without the contents of files ({facts['stripped']})"))
     if facts["end"] != "finished":

@@ -16,7 +16,7 @@ A symbolic link on the way is followed only where it belongs to the caller or to
 from fscost.files.place import trusted_owners
 from fscost.files.read import content, open_regular
 from fscost.files.trust import make_folder, own_folder, remove_folders
-from fscost.files.write import check_output, creating, growing, replacing, seal
+from fscost.files.write import check_output, creating, growing, replacing, require_space, seal
 
 __all__ = [
     "check_output",
@@ -28,6 +28,7 @@ __all__ = [
     "own_folder",
     "remove_folders",
     "replacing",
+    "require_space",
     "seal",
     "trusted_owners",
 ]

@@ -60,6 +60,14 @@ def creating(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
         sync_folder(".", place.folder)
 
 
+def require_space(file: IO[bytes], path: Path, size_bytes: int) -> None:
+    """Raise DiskFullError where the file system of `file` has no room for so much, before the first byte of it."""
+    room = os.fstatvfs(file.fileno())
+    free = room.f_bavail * room.f_frsize
+    if size_bytes > free:
+        raise DiskFullError(f"{path} would take {size_bytes:,} bytes, and {free:,} are free there", f"free some space there, or {ANOTHER}")
+
+
 def growing(path: Path) -> IO[bytes]:
     """A new file, 0600, that is seen while it grows."""
     with _errors(path, ANOTHER), found(path) as place:

@@ -13,10 +13,11 @@ mod xfs;
 
 use crate::classify::{Explained, Row, SortedRows, Structure, explain_streamed};
 use fscost_recording::{
-    End, Error, Event, Header, Instant, Mark, Op, Recording, Result, Stripped, Summary, Writer,
+    End, Error, Event, Header, Instant, Mark, Op, Output, Recording, Result, Stripped, Summary,
+    Writer,
 };
 use secret::Secret;
-use std::{iter::Peekable, path::Path};
+use std::iter::Peekable;
 
 /// What becomes of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,9 +34,9 @@ pub enum Names {
 /// zstd's level for what is written: it is written once, to be sent.
 const LEVEL: i32 = 9;
 
-/// Write `recording` without the contents of files to a new file. Digests and names depend on the `key`, which nobody may keep: with it, contents
+/// Write `recording` without the contents of files to an empty file. Digests and names depend on the `key`, which nobody may keep: with it, contents
 /// could be guessed.
-pub fn strip(recording: &Recording, out: &Path, names: Names, key: &[u8; 32]) -> Result<Summary> {
+pub fn strip(recording: &Recording, out: Output, names: Names, key: &[u8; 32]) -> Result<Summary> {
     let explained = explain_streamed(recording, |_| Ok(()))?;
     refuse(&explained)?;
     let mut secret = Secret::new(key, names);
@@ -68,7 +69,7 @@ pub fn strip(recording: &Recording, out: &Path, names: Names, key: &[u8; 32]) ->
         },
         ..recording.header().clone()
     };
-    let mut writer = Writer::create_compressed(out, &header, LEVEL)?;
+    let mut writer = Writer::fill_compressed(out, &header, LEVEL)?;
     recording.for_each_frame(true, |_, frame| {
         for event in &frame.events {
             let content = frame.content_of(event);

@@ -5,7 +5,7 @@
 mod same;
 
 use fscost_analysis::{Names, strip};
-use fscost_recording::{End, Op, Recording, Stripped, verify};
+use fscost_recording::{End, Op, Output, Recording, Stripped, verify};
 use proptest::prelude::*;
 use same::assert_same_explanation;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,13 @@ fn corpus() -> Vec<PathBuf> {
 
 fn stripped(source: &Path, folder: &Path, names: Names) -> Recording {
     let out = folder.join(format!("{names:?}"));
-    strip(&Recording::open(source).unwrap(), &out, names, &KEY).unwrap();
+    strip(
+        &Recording::open(source).unwrap(),
+        Output::create(&out).unwrap(),
+        names,
+        &KEY,
+    )
+    .unwrap();
     Recording::open(&out).unwrap()
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fscost import capture, host, profile
-from fscost.errors import FscostError, HostError
+from fscost.errors import DiskFullError, FscostError, HostError
 from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.cell import plan
 from fscost.lab.cell.events import Event, Failed, OverdueError, ProtocolError
@@ -124,6 +124,8 @@ def _prove(paths: plan.Paths, story: Story) -> tuple[str, str] | None:
         if different:
             return "conservation", "the recording and the kernel disagree: " + "; ".join(different)
         capture.write_requests(paths.recording, paths.requests)
+    except DiskFullError as error:
+        return "host-disk-full", str(error)
     except HostError:
         raise
     except FscostError as error:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fscost import files
 from fscost.host import search_path
 from fscost.lab.cell.events import MAX_EVENTS, Event, ProtocolError, parse
 from fscost.lab.cell.lines import Lines
@@ -23,7 +24,7 @@ def run_agent(agent: Path, plan: dict[str, Any], errors: Path, deadline_s: float
     Raises ProtocolError for a stream that is damaged, too long or silent past the deadline. Whatever happens, Ctrl-C
     included, the agent and what it started are gone when this returns.
     """
-    with _plan_file(plan) as stdin, errors.open("wb") as stderr:
+    with _plan_file(plan) as stdin, files.growing(errors) as stderr:
         # Its own session: Ctrl-C in the terminal reaches us alone, and we end the agent in order.
         process = subprocess.Popen(
             [agent, "run"],

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::classify::Row;
 use fscost_recording::{Error, Result};
-use std::{fs::File, io, os::unix::fs::FileExt as _};
+use std::{env, fs::File, io, os::unix::fs::FileExt as _, path::Path};
 
 /// Rows that go to the file and come back together: families complete rows near each other, a journal's checkpoint any.
 pub(super) const PAGE_ROWS: usize = 256;
@@ -210,12 +210,21 @@ impl Pages {
     }
 }
 
+/// Not below /tmp unless the user says so: that is memory on many systems, which a recording of 50 GB would fill (file-hierarchy(7)).
+fn unnamed_file() -> io::Result<File> {
+    let large = Path::new("/var/tmp");
+    if env::var_os("TMPDIR").is_none() && large.is_dir() {
+        return tempfile::tempfile_in(large);
+    }
+    tempfile::tempfile()
+}
+
 /// Store records as rows `first…`; makes the file when it is first needed.
 pub(super) fn write(file: &mut Option<File>, first: usize, bytes: &[u8]) -> Result<()> {
     let failed = |e| failed("writing", e);
     let file = match file {
         Some(file) => file,
-        None => file.insert(tempfile::tempfile().map_err(failed)?),
+        None => file.insert(unnamed_file().map_err(failed)?),
     };
     file.write_all_at(bytes, (first * RECORD_BYTES) as u64)
         .map_err(failed)

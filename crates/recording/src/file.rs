@@ -1,0 +1,73 @@
+//! Files by path: new ones that nobody has put a link in place of, and regular ones to read.
+
+use crate::{Error, ErrorKind, Result};
+use rustix::fs::{Mode, OFlags};
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::{fd::AsRawFd as _, unix::fs::OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+/// An empty file to fill, with its name for errors. Only its owner may read it: recordings hold the contents of files.
+#[derive(Debug)]
+pub struct Output {
+    pub(crate) file: File,
+    pub(crate) path: PathBuf,
+}
+
+impl Output {
+    /// A new file; nothing may have its name, no link either (`O_EXCL`, open(2)).
+    pub fn create(path: &Path) -> Result<Output> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(|e| Error::io("creating", path, e))?;
+        Ok(Output::new(file, path))
+    }
+
+    /// The file behind a descriptor of this process, whose holder gives it the name `path` once it is whole.
+    pub fn of_descriptor(number: i32, path: &Path) -> Result<Output> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(own_descriptor(number))
+            .map_err(|e| Error::io("opening", path, e))?;
+        Ok(Output::new(file, path))
+    }
+
+    fn new(file: File, path: &Path) -> Output {
+        Output {
+            file,
+            path: path.to_owned(),
+        }
+    }
+
+    /// The file itself.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+/// Open a regular file to read. It is looked at before it is opened: a FIFO would be waited for, and some devices act as soon
+/// as they are opened (a watchdog).
+pub(crate) fn open_regular(path: &Path) -> Result<File> {
+    let failed = |e: io::Error| Error::io("opening", path, e);
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let named = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| failed(e.into()))?;
+    let named = File::from(named);
+    if !named.metadata().map_err(failed)?.is_file() {
+        return Err(Error::new(
+            ErrorKind::Format,
+            format!("{} is not a regular file", path.display()),
+        ));
+    }
+    File::open(own_descriptor(named.as_raw_fd())).map_err(failed)
+}
+
+fn own_descriptor(number: i32) -> String {
+    format!("/proc/self/fd/{number}")
+}

@@ -1,0 +1,247 @@
+"""Every option and argument that names something to write, and every file that fscost writes by itself: what a device node, a link, a hard link, a FIFO, a
+folder, a write-protected file and a full disk under that name become."""
+
+import os
+import re
+import shutil
+import stat
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fscost.cli.app import COMMANDS, command
+from fscost.errors import FscostError
+from fscost.lab.native.agent import run_agent
+from fscost.results import MANIFEST, SAMPLES
+
+READS = {
+    ("compare", "source"),
+    ("compare", "resume"),
+    ("compare", "modules"),
+    ("compare", "kernel"),
+    ("compare", "writable"),
+    ("compare", "device"),
+    ("compare", "erase_device"),
+    ("show", "run"),
+    ("explain", "source"),
+    ("study run", "resume"),
+    ("study run", "modules"),
+    ("study run", "kernel"),
+    ("study show", "folder"),
+    ("recording info", "recording"),
+    ("recording verify", "recording"),
+    ("recording export", "recording"),
+    ("recording strip", "recording"),
+    ("recording import", "log"),
+}
+"""Parameters that name what is read, or a device that is erased only when it is confirmed."""
+PATHS = re.compile(r"\b(FILE|DIR|PATH|VMLINUZ|RECORDING|RUN|OUT|LOG)\b|/dev")
+"""What a parameter that takes a path is called in the help."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A command line with OUT in place of the path. A file under that name is replaced, or must not exist; a folder must be new or empty."""
+
+    words: tuple[str, ...]
+    is_new: bool = False
+
+
+WRITES = {
+    ("compare", "csv"): Writer(("compare", "--lab", "fake", "--on", "ext4", "--max-repetitions", "1", "--csv", "OUT", "--", "true")),
+    ("compare", "markdown"): Writer(("compare", "--lab", "fake", "--on", "ext4", "--max-repetitions", "1", "--markdown", "OUT", "--", "true")),
+    ("compare", "out"): Writer(("compare", "--lab", "fake", "--on", "ext4", "--max-repetitions", "1", "--out", "OUT", "--", "true"), is_new=True),
+    ("show", "csv"): Writer(("show", "run", "--csv", "OUT")),
+    ("show", "markdown"): Writer(("show", "run", "--markdown", "OUT")),
+    ("explain", "parquet"): Writer(("explain", "recording", "--all", "--parquet", "OUT"), is_new=True),
+    ("study run", "out"): Writer(("study", "run", "journal-tax", "--lab", "fake", "--max-repetitions", "1", "--out", "OUT"), is_new=True),
+    ("study run", "markdown"): Writer(("study", "run", "journal-tax", "--lab", "fake", "--max-repetitions", "1", "--markdown", "OUT")),
+    ("study show", "markdown"): Writer(("study", "show", "study", "--markdown", "OUT")),
+    ("recording export", "out"): Writer(("recording", "export", "recording", "OUT", "--as", "image"), is_new=True),
+    ("recording strip", "out"): Writer(("recording", "strip", "recording", "OUT"), is_new=True),
+    ("recording import", "recording"): Writer(("recording", "import", "log", "OUT"), is_new=True),
+}
+FORMS = {
+    "as parquet": Writer(("recording", "export", "recording", "OUT", "--as", "parquet"), is_new=True),
+    "as dm-log-writes": Writer(("recording", "export", "recording", "OUT", "--as", "dm-log-writes"), is_new=True),
+}
+FILES = {name: writer for name, writer in (WRITES | FORMS).items() if name not in (("compare", "out"), ("study run", "out"))}
+SOURCES = {
+    "run": ("compare", "--lab", "fake", "--on", "ext4", "--max-repetitions", "1", "--out", "run", "--", "true"),
+    "study": ("study", "run", "journal-tax", "--lab", "fake", "--max-repetitions", "1", "--out", "study"),
+    "recording": ("recording", "import", "log", "recording"),
+}
+"""What the writers work on, by its name in the test's folder."""
+Run = Callable[..., Any]
+
+
+def named(name: Any) -> str:
+    return name if isinstance(name, str) else " --".join(name)
+
+
+def parameters(found: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Of a command and those below it, the parameters that may be a path: what is parsed as one, or says FILE, DIR or /dev."""
+    for name, each in getattr(found, "commands", {}).items():
+        yield from parameters(each, (*path, name))
+    for parameter in () if hasattr(found, "commands") else found.params:
+        shown = str(getattr(parameter, "metavar", "") or "")
+        if PATHS.search(shown) or "pathlib" in f"{vars(parameter)}":
+            yield " ".join(path), str(parameter.name)
+
+
+def test_every_parameter_that_may_be_a_path_is_listed_here() -> None:
+    """A new option that writes needs a row in WRITES, where all kinds of files are tried on it; one that reads, in READS."""
+    found = {parameter for name in COMMANDS for parameter in parameters(command(name), (name,))}
+    assert found - READS - WRITES.keys() == set()
+    assert READS | WRITES.keys() <= found
+
+
+@pytest.fixture
+def made(fscost: Run, tmp_path: Path) -> Path:
+    """A log to make a recording of, and the folder to write to."""
+    entries = [(2048, 1, b"\x11" * 512), (4096, 1, b"\x22" * 512)]
+    log = struct.pack("<QQQI", 0x6A736677736872, 1, len(entries), 512).ljust(512, b"\0")
+    for sector, count, data in entries:
+        log += struct.pack("<QQQQ", sector, count, 0, 0).ljust(512, b"\0") + data
+    (tmp_path / "log").write_bytes(log)
+    (tmp_path / "place").mkdir()
+    return tmp_path / "place"
+
+
+@pytest.fixture
+def write(made: Path, fscost: Run) -> Run:
+    """Run a writer with this path."""
+
+    def run(name: Any, path: Path, check: tuple[int, ...] = (0,)) -> Any:
+        writer = (WRITES | FORMS)[name]
+        for source, words in SOURCES.items():
+            if source in writer.words[1:] and (source != "study" or "show" in writer.words) and not (made.parent / source).exists():
+                fscost(*words, check=(0, 1))
+        # Of runs without --out: a folder is called after its second, and the next may begin in the same one.
+        shutil.rmtree(made.parent / "fscost-runs", ignore_errors=True)
+        return fscost(*(str(path) if word == "OUT" else word for word in writer.words), check=check)
+
+    return run
+
+
+def is_new(name: Any) -> bool:
+    return (WRITES | FORMS)[name].is_new
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("name", FILES, ids=named)
+def test_a_device_node_is_written_and_never_replaced(write: Run, made: Path, name: Any) -> None:
+    """F0: `--csv /dev/null` as root replaced the machine's /dev/null. Nodes of our own, so that a failure costs nothing."""
+    null, full = made / "null", made / "full"
+    os.mknod(null, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    os.mknod(full, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+    write(name, null, check=(2,) if is_new(name) else (0,))
+    said = write(name, full, check=(2,)).stderr
+    assert ("exists" if is_new(name) else "No space left on device") in said
+    assert all(stat.S_ISCHR(node.lstat().st_mode) for node in (null, full))
+    assert sorted(path.name for path in made.iterdir()) == ["full", "null"]
+
+
+@pytest.mark.parametrize("name", FILES, ids=named)
+def test_links_regular_files_and_folders(write: Run, made: Path, name: Any) -> None:
+    target = made / "target"
+    for link, to in (("dangling", "target"), ("link", "target")):
+        (made / link).symlink_to(to)
+        ended = write(name, made / link, check=(2,) if is_new(name) else (0,))
+        assert (made / link).is_symlink()
+        assert target.exists() == (not is_new(name)), ended.stderr
+        if is_new(name):
+            assert f"{link} exists" in ended.stderr
+    target.unlink(missing_ok=True)
+    target.write_bytes(b"old")
+    target.chmod(0o640)
+    (made / "other").hardlink_to(target)
+    write(name, target, check=(2,) if is_new(name) else (0,))
+    assert (made / "other").read_bytes() == b"old"
+    assert (target.read_bytes() == b"old") == is_new(name)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    target.chmod(0o440)
+    before = target.read_bytes()
+    said = write(name, target, check=(2,)).stderr
+    assert ("exists" if is_new(name) else "write-protected") in said
+    assert target.read_bytes() == before
+    (made / "folder").mkdir()
+    assert ("exists" if is_new(name) else "is a folder") in write(name, made / "folder", check=(2,)).stderr
+    assert sorted(path.name for path in made.iterdir()) == ["dangling", "folder", "link", "other", "target"]
+
+
+@pytest.mark.parametrize("name", FILES, ids=named)
+def test_a_fifo_is_written_to_its_reader(write: Run, made: Path, name: Any) -> None:
+    fifo = made / "fifo"
+    os.mkfifo(fifo)
+    assert ("exists" if is_new(name) else "No such device or address") in write(name, fifo, check=(2,)).stderr
+    with subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE) as reader:
+        # Open from our side too until it is done, or an early end of the reader would be no end of the test.
+        holder = os.open(fifo, os.O_RDWR)
+        write(name, fifo, check=(2,) if is_new(name) else (0,))
+        os.set_blocking(holder, False)
+        os.close(holder)
+        if is_new(name):
+            reader.kill()
+        out, _ = reader.communicate(timeout=30)
+    assert (len(out) > 0) == (not is_new(name))
+    assert stat.S_ISFIFO(fifo.lstat().st_mode)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("name", FILES, ids=named)
+def test_a_full_disk_is_one_error_and_the_old_file_stays(write: Run, made: Path, small_disk: Callable[[str], Path], name: Any) -> None:
+    place = small_disk("16k")
+    if not is_new(name):
+        (place / "out").write_bytes(b"old")
+    (place / "rest").write_bytes(b"x" * shutil.disk_usage(place).free)
+    said = write(name, place / "out", check=(2,)).stderr
+    assert said.count("fscost:") == 1, said
+    assert "No space left on device" in said or "are free there" in said, said
+    assert sorted(path.name for path in place.iterdir()) == (["rest"] if is_new(name) else ["out", "rest"])
+    assert is_new(name) or (place / "out").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("name", [("compare", "out"), ("study run", "out")], ids=named)
+def test_a_runs_folder_is_new_or_empty(write: Run, made: Path, name: Any) -> None:
+    (made / "file").write_bytes(b"old")
+    (made / "dangling").symlink_to("nowhere")
+    os.mkfifo(made / "fifo")
+    (made / "elsewhere").mkdir()
+    (made / "elsewhere" / "mine").write_bytes(b"old")
+    (made / "link").symlink_to("elsewhere")
+    for other in ("file", "dangling", "fifo", "link", "elsewhere"):
+        write(name, made / other, check=(2,))
+    assert (made / "file").read_bytes() == b"old"
+    assert [path.name for path in (made / "elsewhere").iterdir()] == ["mine"]
+    assert stat.S_ISFIFO((made / "fifo").lstat().st_mode)
+
+
+@pytest.mark.parametrize("name", [MANIFEST, SAMPLES, "study.md", "study.json"])
+def test_links_of_others_in_a_runs_folder_lead_nowhere(write: Run, made: Path, fscost: Run, name: str) -> None:
+    """What fscost writes by itself, when a run goes on."""
+    victim = made / "victim"
+    victim.write_bytes(b"root's")
+    folder = made.parent / "study"
+    write(("study show", "markdown"), made / "x")
+    (folder / name).rename(folder / "moved")
+    (folder / name).symlink_to(victim)
+    if os.geteuid() == 0:
+        os.chown(folder / name, 65534, 65534, follow_symlinks=False)
+    words = ("study", "run", "journal-tax", "--lab", "fake", "--resume", str(folder), "--max-repetitions", "2")
+    assert name in fscost(*words, check=(2,) if os.geteuid() == 0 or name in (MANIFEST, SAMPLES) else (0, 1)).stderr or os.geteuid() != 0
+    assert victim.read_bytes() == b"root's" or os.geteuid() != 0
+
+
+def test_the_agents_complaints_go_to_a_new_file(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_bytes(b"root's")
+    (tmp_path / "agent.log").symlink_to("victim")
+    with pytest.raises(FscostError, match="exists"):
+        run_agent(Path(sys.executable), {}, tmp_path / "agent.log", 5, lambda event: None)
+    assert (tmp_path / "victim").read_bytes() == b"root's"
