@@ -5,8 +5,9 @@ A sector that tagged_work.py wrote says whose it is. The row that holds it must 
 
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,11 +45,11 @@ class Summary:
     rows: Counter[str] = field(default_factory=Counter)
     examples: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, kind: str, sectors: int, example: str) -> None:
+    def add(self, kind: str, sectors: int, example: Callable[[], str]) -> None:
         self.bytes[kind] += sectors * SECTOR
         self.rows[kind] += 1
         if len(self.examples[kind]) < EXAMPLES:
-            self.examples[kind].append(example)
+            self.examples[kind].append(example())
 
     def join(self, other: "Summary") -> None:
         """Add what another compared."""
@@ -190,17 +191,14 @@ def _compare(rows: list[dict], held: Content, names: Names, summary: Summary, ha
         first = first_of_row[group >> 24]
         if kind == STRUCTURE and row["structure"] in LEFTOVER_STRUCTURES and not tagged[first] and not zero[first]:
             kind = LEFTOVER
-        summary.add(
-            kind,
-            count,
-            f"{_told(row)} holds identity {identity} (inode {ledger.inodes.get(identity)}) of action {actions[place]}, {_called(ledger, identity)}",
-        )
+        summary.add(kind, count, partial(_holding, row, ledger, identity, int(actions[place])))
     if is_compressed:
         return
     is_data = np.array([row["structure"] == "file_data" and row["phase"] not in ("before", "mkfs", "mount") for row in rows] + [False])
     other = np.nonzero(is_data[owner] & ~tagged & ~zero & (owner >= 0))[0]
     for number, count in zip(*np.unique(owner[other], return_counts=True), strict=True):
-        summary.add(NOT_DATA, int(count), f"{_told(rows[number])} holds {held.bytes[other[owner[other] == number][0]].tobytes()[:48]!r}")
+        example = held.bytes[other[owner[other] == number][0]].tobytes()[:48]
+        summary.add(NOT_DATA, int(count), partial("{} holds {!r}".format, _told(rows[number]), example))
 
 
 def _kind(row: dict, identity: int, names: Names, has_inodes: bool) -> str:
@@ -217,6 +215,10 @@ def _kind(row: dict, identity: int, names: Names, has_inodes: bool) -> str:
         if not identities:
             return INODE
     return names.compare(identities, row["path"], row["event"])
+
+
+def _holding(row: dict, ledger: Ledger, identity: int, action: int) -> str:
+    return f"{_told(row)} holds identity {identity} (inode {ledger.inodes.get(identity)}) of action {action}, {_called(ledger, identity)}"
 
 
 def _told(row: dict) -> str:
