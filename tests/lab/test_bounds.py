@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fscost.lab.cell import bounds
-from fscost.lab.cell.events import COUNTERS, Interval, ProtocolError, parse
+from fscost.lab.cell.events import COUNTERS, Attached, Inspected, Interval, ProtocolError, parse
 from fscost.lab.cell.lines import Lines
 from fscost.lab.cell.story import Story
 
@@ -125,3 +125,17 @@ def test_what_is_no_list_of_pauses_is_refused(pauses: str) -> None:
 def test_a_kind_has_its_own_limit(kind: str) -> None:
     with pytest.raises(ProtocolError, match=f"'{kind}' of"):
         parse(json.dumps({"event": kind, "x": "x" * bounds.MAX_BYTES[kind]}).encode())
+
+
+@pytest.mark.parametrize("event", [Attached("another", "/dev/vda", {}), Inspected("another", "")], ids=["a disk", "an inspection"])
+def test_what_is_not_in_the_plan_is_not_kept(event: Attached | Inspected) -> None:
+    story = Story(STEPS, DISKS, ["superblock"], lambda _: None)
+    with pytest.raises(ProtocolError, match="'another' is not in the plan"):
+        story.hear(event)
+
+
+def test_what_a_tool_says_is_cut() -> None:
+    said = json.dumps({"event": "inspected", "name": "superblock", "output": "x" * 900_000}).encode()
+    event = parse(said)
+    assert isinstance(event, Inspected)
+    assert len(event.output) == bounds.MAX_INSPECTED_CHARACTERS
