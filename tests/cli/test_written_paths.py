@@ -29,7 +29,7 @@ READS = {
     ("compare", "device"),
     ("compare", "erase_device"),
     ("show", "run"),
-    ("explain", "source"),
+    ("explain", "sources"),
     ("study run", "resume"),
     ("study run", "modules"),
     ("study run", "kernel"),
