@@ -94,6 +94,10 @@ def main() -> None:
         _end(
             HostError(f"a part of fscost cannot be loaded: {error}", "run `make setup`, and look at the limits of memory and files (`ulimit -a`)")
         )
+    except RuntimeError as error:
+        if "start new thread" not in str(error):
+            raise
+        _end(HostError("no further thread can be started", "raise the limits of memory and processes (`ulimit -v`, `ulimit -u`)"))
     except MemoryError:
         _end(HostError("out of memory", "end other programs first, or raise the limit of memory (`ulimit -v`)"))
     except OSError as error:

@@ -26,7 +26,9 @@ _EXCLUSIVE = (
 def split_words(text: str) -> list[str]:
     """The words of a profile as a shell would split them; InputError for what no shell would take."""
     if unprintable := next((c for c in text if not c.isprintable() and c != "\t"), None):
-        raise InputError(f"profile: contains {unprintable!r}", "a profile is one line of text")
+        is_byte = 0xDC80 <= ord(unprintable) <= 0xDCFF  # os.fsdecode()
+        what = f"the byte 0x{ord(unprintable) - 0xDC00:02x}, which is not UTF-8" if is_byte else repr(unprintable)
+        raise InputError(f"profile: contains {what}", "a profile is one line of text")
     if len(text) > _LONGEST:
         raise InputError(f"profile '{text[:40]}…': {len(text):,} characters", f"a profile has at most {_LONGEST:,}")
     try:

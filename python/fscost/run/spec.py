@@ -156,6 +156,11 @@ def _check_workload(workload: Workload) -> None:
 
 
 def _check_options(spec: RunSpec) -> None:
+    try:
+        str(spec.folder).encode()
+    except UnicodeEncodeError:
+        shown = str(spec.folder).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        raise InputError(f"--out {shown} is not UTF-8", "name a folder in UTF-8: the manifest and the plan of a cell are JSON") from None
     size = spec.disk_size_bytes
     if spec.device is None and (not SMALLEST_DISK_BYTES <= size <= LARGEST_DISK_BYTES or size % 4096):
         raise InputError(f"a disk of {size} bytes cannot be made", "--size takes 64K to 1T, in whole 4 KiB blocks")
