@@ -1,0 +1,90 @@
+"""Runs the program many times without starting Python each time: one warm process that forks, and each child is `fscost` from `main` on.
+
+One JSON request a line on standard input, one answer a line on standard output. The child gets a session, a working directory, an environment and streams
+of its own, as a shell would give them, and a network namespace and a /run, to which the lock of runs belongs. This process is in that namespace too until the
+next request, so that its number stands for one case alone.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import traceback
+from typing import Any
+
+_CLONE_NEWNS, _CLONE_NEWNET = 0x20000, 0x40000000
+_MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def serve() -> None:
+    """Until standard input ends."""
+    # All that a run imports on its way: a child would do it again.
+    import fscost.cli.compare
+    import fscost.cli.explain
+    import fscost.cli.recording
+    import fscost.cli.show
+    import fscost.cli.study  # noqa: F401
+
+    while line := sys.stdin.buffer.readline():
+        request = json.loads(line)
+        _must(_LIBC.unshare(_CLONE_NEWNET))
+        child = os.fork()
+        if child == 0:
+            _become(request)
+        answer = {"status": _wait(child, request["limit_s"]), "namespace": os.readlink("/proc/self/ns/net")}  # noqa: PTH115
+        print(json.dumps(answer), flush=True)
+
+
+def _wait(child: int, limit_s: int) -> int | None:
+    """The exit status; None for a child that had to be killed."""
+
+    def kill(*_: object) -> None:
+        os.killpg(child, signal.SIGKILL)
+
+    signal.signal(signal.SIGALRM, kill)
+    signal.alarm(limit_s)
+    _, status = os.waitpid(child, 0)
+    return None if signal.alarm(0) == 0 else os.waitstatus_to_exitcode(status)
+
+
+def _must(answer: int) -> None:
+    if answer != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _become(request: dict[str, Any]) -> None:
+    try:
+        os.setsid()
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        _must(_LIBC.unshare(_CLONE_NEWNS))
+        _must(_LIBC.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None))
+        _must(_LIBC.mount(b"tmpfs", b"/run", b"tmpfs", 0, None))
+        os.mkdir("/run/lock")  # noqa: PTH102
+        os.chdir(request["cwd"])
+        os.environ.update(request["env"])
+        for number, (path, flags) in enumerate(((os.devnull, os.O_RDONLY), (request["stdout"], os.O_WRONLY), (request["stderr"], os.O_WRONLY))):
+            os.dup2(os.open(path, flags | os.O_CREAT, 0o600), number)
+        if request["shell"]:
+            # Python ignores SIGPIPE, and what it starts would too (signal(7)).
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.execvp("bash", ["bash", "-c", request["shell"]])
+        sys.argv = ["fscost", *request["arguments"]]
+        from fscost.cli import main
+
+        main()
+    except SystemExit as ending:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(int(ending.code or 0))
+    except BaseException:  # noqa: BLE001 (what Python itself would print)
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    serve()

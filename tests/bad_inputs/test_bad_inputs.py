@@ -1,0 +1,182 @@
+"""What hostile and mistaken inputs come to: the expected end, a cause with a remedy, and nothing left behind."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.bad_inputs.cases import HERE, Case, load
+
+AT_ONCE = 2
+PROGRAM = Path(sys.executable).with_name("fscost")
+CASES = load()
+
+_CRASH = re.compile(r"Traceback \(most recent call last\)|panicked at|^\S*Error: |Exception ignored|RuntimeWarning|UserWarning", re.MULTILINE)
+_PYTHON = re.compile(r"\(os\.|PosixPath|<class|NoneType|\('\w+',\)|Value error|Input should be")
+_MESSAGE = re.compile(r"^fscost: (?P<cause>.+)\n  (?P<remedy>\S.*)$", re.MULTILINE)
+_OWN_RUN = 'mount -t tmpfs tmpfs /run && mkdir /run/lock && exec "$@"'
+"""The lock of runs is there: this run and others of the machine do not keep each other out."""
+_LONGEST = 20_000
+"""Characters that a bad input may be answered with."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a case came to. `code` None: it did not end."""
+
+    code: int | None
+    stdout: str
+    stderr: str
+    left: list[str]
+
+
+class Runner:
+    """Runs cases in folders of their own, some at once."""
+
+    def __init__(self, folder: Path, base: Path) -> None:
+        self._folder = folder
+        self._base = base
+        self._servers = threading.local()
+        self._started: list[subprocess.Popen[str]] = []
+
+    def run(self, case: Case) -> Ended:
+        place = self._folder / case.name
+        for name in ("w", "tmp"):
+            (place / name).mkdir(parents=True)
+        recording = self._base / "run/cells/ext4.0/recording.fscost"
+        env = {"F": str(PROGRAM), "B": str(self._base), "R": str(recording), "TMPDIR": str(place / "tmp"), "COLUMNS": "120"}
+        env["XDG_CACHE_HOME"] = str(self._folder / "cache")
+        if case.prepare:
+            subprocess.run(["bash", "-ec", case.prepare], cwd=place / "w", env=os.environ | env, check=True, stdin=subprocess.DEVNULL)
+        code, left = self._ended(case, place, env)
+        stdout, stderr = ((place / name).read_bytes().decode("utf-8", "replace") for name in ("stdout", "stderr"))
+        left += [f"file {each.name}" for each in (place / "tmp").iterdir()]
+        subprocess.run(["chattr", "-R", "-i", str(place)], stderr=subprocess.DEVNULL, check=False)
+        shutil.rmtree(place, ignore_errors=True)
+        return Ended(code, stdout, stderr, left)
+
+    def close(self) -> None:
+        for server in self._started:
+            server.communicate(timeout=60)
+
+    def _ended(self, case: Case, place: Path, env: dict[str, str]) -> tuple[int | None, list[str]]:
+        """The exit status, and processes that are left in the case's network namespace."""
+        server = self._server()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        request = {
+            "arguments": [_expanded(each, env) for each in case.arguments],
+            "shell": case.shell,
+            "cwd": str(place / "w"),
+            "env": env,
+            "limit_s": case.limit_s,
+            **{name: str(place / name) for name in ("stdout", "stderr")},
+        }
+        server.stdin.write(json.dumps(request) + "\n")
+        server.stdin.flush()
+        answer = json.loads(server.stdout.readline())
+        left = [each for each in _processes_in(answer["namespace"]) if each.name != str(server.pid)]
+        return answer["status"], [f"process {(each / 'cmdline').read_bytes()[:80]!r}" for each in left]
+
+    def _server(self) -> "subprocess.Popen[str]":
+        """One for each thread: a server has one child at a time."""
+        if not hasattr(self._servers, "process"):
+            self._servers.process = subprocess.Popen(
+                [sys.executable, str(HERE / "server.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, stderr=sys.__stderr__
+            )
+            self._started.append(self._servers.process)
+        process: subprocess.Popen[str] = self._servers.process
+        return process
+
+
+def _processes_in(namespace: str) -> list[Path]:
+    found = []
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            if str((each / "ns/net").readlink()) == namespace and not _is_zombie(each):
+                found.append(each)
+        except OSError:
+            continue
+    return found
+
+
+def _is_zombie(process: Path) -> bool:
+    return (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def _expanded(text: str, env: dict[str, str]) -> str:
+    return re.sub(r"^\$([BR])\b", lambda found: env[found[1]], text)
+
+
+@pytest.fixture(scope="session")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a finished run `run` of two profiles, and another, `other`."""
+    folder = tmp_path_factory.mktemp("base", numbered=True)
+    once = ["--max-repetitions", "1", "--size", "16M"]
+    profiles = ["--on", "ext4", "--on", "ext4 -O ^has_journal"]
+    script = "for i in 1 2 3 4 5 6 7 8; do head -c 9000 /dev/urandom > f$i; sync f$i; done; rm f1"
+    for name, command in (("run", ["sh", "-c", script]), ("other", ["true"])):
+        subprocess.run(
+            [
+                "unshare",
+                "-n",
+                "-m",
+                "bash",
+                "-c",
+                _OWN_RUN,
+                "bash",
+                str(PROGRAM),
+                "compare",
+                *once,
+                *profiles,
+                "--out",
+                str(folder / name),
+                "--",
+                *command,
+            ],
+            check=True,
+            capture_output=True,
+        )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def ends(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, finished_run: Path) -> Iterator[dict[str, "Future[Ended]"]]:
+    """Every chosen case, already on its way."""
+    folder = tmp_path_factory.mktemp("cases")
+    chosen = [item.callspec.params["case"] for item in request.session.items if getattr(item, "originalname", "") == test_bad_input.__name__]  # type: ignore[attr-defined]
+    runner = Runner(folder, finished_run)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {case.name: pool.submit(runner.run, case) for case in chosen}
+    runner.close()
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_bad_input(case: Case, ends: "dict[str, Future[Ended]]") -> None:
+    ended = ends[case.name].result()
+    both = ended.stdout + ended.stderr
+    told = f"\n{case.arguments or case.shell}\nexit {ended.code}\n{both[-3000:]}"
+    assert ended.code is not None, f"it hangs{told}"
+    assert ended.code in case.exit, told
+    assert not _CRASH.search(both), told
+    assert not _PYTHON.search(ended.stderr), told
+    assert not ended.left, f"{ended.left} left behind{told}"
+    assert len(both) < _LONGEST, f"{len(both)} characters{told[:2000]}"
+    if case.says:
+        assert re.search(case.says, both), f"it does not say {case.says!r}{told}"
+    if ended.code == 2 and case.remedy:
+        assert _MESSAGE.search(ended.stderr), f"no cause with a remedy{told}"
+
+
+def test_names_are_unique() -> None:
+    names = [case.name for case in CASES]
+    assert sorted(set(names)) == sorted(names)
