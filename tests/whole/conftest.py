@@ -39,10 +39,12 @@ class Bench:
         defaults: dict[str, object] = {"cell_dir": self.out / f"cell{number}", "disk_size_bytes": 512 * MIB}
         return LabOptions(**(defaults | changes))  # type: ignore[arg-type]
 
+    def lab_of(self) -> Lab:
+        return self.lab or NativeLab(find_binaries(), self.device)
+
     def run(self, cell: Cell, **changes: object) -> CellResult:
         self.begun = []
-        lab = self.lab or NativeLab(find_binaries(), self.device)
-        return lab.run(cell, self.options(**changes), self.begun.append)
+        return self.lab_of().run(cell, self.options(**changes), self.begun.append)
 
     def done(self, cell: Cell, **changes: object) -> CellResult:
         """Run it, and it must succeed: no root test passes by skipping."""

@@ -1,5 +1,6 @@
 """Bad input on the real lab: one clear error each, the kernel's own words, and nothing left behind."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -71,6 +72,34 @@ def test_a_disk_too_small_for_its_file_system(bench: Any) -> None:
     assert result.status == "failed"
     assert result.kind in ("plan", "mkfs")
     assert "small" in result.because or "size" in result.because
+
+
+def test_a_recording_beyond_its_limit_ends_its_cell(bench: Any) -> None:
+    cell = bench.cell("ext4", "for n in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=file bs=1M count=16 conv=fsync status=none; done")
+    because = failed(bench.run(cell, max_recording_bytes=48 * MIB), "recording-too-large")
+    assert "is larger than 48 MiB, its limit; raise --max-recording" in because
+    bench.done(bench.cell("ext4", "true"), max_recording_bytes=300 * MIB)
+
+
+def test_the_disk_server_is_spared_when_memory_is_short(bench: Any) -> None:
+    """PF_MEMALLOC_NOIO and PF_LOCAL_THROTTLE (include/linux/sched.h) are what PR_SET_IO_FLUSHER sets."""
+    found: list[tuple[int, int]] = []
+
+    def look(step: str) -> None:
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                name, _, rest = stat.read_text().rpartition(")")
+                ours = name.endswith("(fscost-disk") and str(bench.out).encode() in stat.with_name("cmdline").read_bytes()
+                if step == "work" and ours:
+                    found.append((int(rest.split()[6]), int(stat.with_name("oom_score_adj").read_text())))
+
+    cell = bench.cell("ext4", "cat /proc/self/oom_score_adj")
+    result = bench.lab_of().run(cell, bench.options(), look)
+    assert result.status == "done", result.because
+    [(flags, score)] = found
+    assert flags & 0x00080000 and flags & 0x00100000, hex(flags)
+    assert score == -500
+    assert "500" in result.output.read_text().splitlines()
 
 
 def test_the_hosts_disk_is_full(bench: Any, small_disk: Callable[[str], Path]) -> None:

@@ -162,7 +162,7 @@ impl Control {
 
     fn receive(&self, limit: Duration) -> Result<(FromServer, Option<OwnedFd>)> {
         if !self
-            .is_readable(ANSWER_LIMIT)
+            .is_readable(limit)
             .context(Kind::DiskServer, || "wait for the disk server")?
         {
             return Err(dead(format!(
@@ -215,6 +215,14 @@ fn unexpected(message: FromServer) -> CellError {
             format!(
                 "the disk that keeps the recording is full: {message}; free some space, or record elsewhere"
             ),
+        ),
+        FromServer::Error { kind, message } if kind == "recording-too-large" => CellError::new(
+            Kind::RecordingTooLarge,
+            format!("{message}; raise --max-recording, or give the workload less to write"),
+        ),
+        FromServer::Error { kind, message } if kind == "host-memory" => CellError::new(
+            Kind::HostMemory,
+            format!("{message}; end other programs, or give the workload less to write"),
         ),
         FromServer::Error { kind, message } if kind == "attach" => {
             CellError::new(Kind::Attach, message)

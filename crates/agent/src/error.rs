@@ -23,6 +23,10 @@ pub enum Kind {
     DiskFull,
     /// The disk that keeps the recording is full.
     HostDiskFull,
+    /// The recording has reached `--max-recording`.
+    RecordingTooLarge,
+    /// The disk server would take too much of the host's memory.
+    HostMemory,
     /// The disk server died, or said that it cannot go on.
     DiskServer,
     /// The file system could not be unmounted.

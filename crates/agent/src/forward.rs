@@ -46,7 +46,8 @@ fn run(arguments: &[String]) -> Result<()> {
             .try_clone()
             .context(Kind::Internal, || "duplicate the port")?,
     );
-    let mut message = vec![0; LONGEST_MESSAGE];
+    // And the end of the line.
+    let mut message = vec![0; LONGEST_MESSAGE + 1];
     // The host's server speaks first: it is ready.
     loop {
         let mut line = Vec::new();
@@ -72,8 +73,12 @@ fn run(arguments: &[String]) -> Result<()> {
         if fds[1].revents().contains(PollFlags::HUP) {
             return Err(hung_up());
         }
-        let (_, length) = recv(&control, &mut message[..], RecvFlags::empty())
-            .context(Kind::Internal, || "hear the agent")?;
+        let (_, length) = recv(
+            &control,
+            &mut message[..LONGEST_MESSAGE],
+            RecvFlags::empty(),
+        )
+        .context(Kind::Internal, || "hear the agent")?;
         if length == 0 {
             return Ok(());
         }

@@ -58,14 +58,21 @@ fn run(mut cell: Cell) -> ExitCode {
 
 /// A failing disk makes everything else fail: what the server says, if anything, is the reason.
 fn root_cause(error: CellError, control: Option<&Control>) -> CellError {
-    let may_be_the_disk = !matches!(error.kind, Kind::HostDiskFull | Kind::Plan);
+    let may_be_the_disk = !matches!(
+        error.kind,
+        Kind::HostDiskFull | Kind::RecordingTooLarge | Kind::HostMemory | Kind::Plan
+    );
     let Some(trouble) = control
         .filter(|_| may_be_the_disk)
         .and_then(Control::trouble)
     else {
         return error;
     };
-    let message = if trouble.kind == Kind::HostDiskFull {
+    let is_cause = matches!(
+        trouble.kind,
+        Kind::HostDiskFull | Kind::RecordingTooLarge | Kind::HostMemory
+    );
+    let message = if is_cause {
         format!(
             "{} (noticed as: {})",
             trouble.paragraph(),

@@ -46,6 +46,8 @@ fn error(error: recording::Error) -> PyErr {
     let kind = match error.kind {
         recording::ErrorKind::Io => "io",
         recording::ErrorKind::HostDiskFull => "host-disk-full",
+        recording::ErrorKind::TooLarge => "too-large",
+        recording::ErrorKind::HostMemory => "host-memory",
         recording::ErrorKind::Format => "format",
         recording::ErrorKind::Corrupt => "corrupt",
         recording::ErrorKind::Invalid => "invalid",

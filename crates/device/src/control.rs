@@ -168,6 +168,8 @@ impl Control {
 fn error_answer(error: &Error) -> Answer<'static> {
     let kind = match error.kind {
         ErrorKind::HostDiskFull => "host-disk-full",
+        ErrorKind::TooLarge => "recording-too-large",
+        ErrorKind::HostMemory => "host-memory",
         ErrorKind::Invalid => "invalid",
         _ => "io",
     };

@@ -3,11 +3,12 @@
 mod control;
 mod fuse;
 mod nbd;
+mod pressure;
 mod server;
 mod store;
 
 use clap::{Parser, Subcommand};
-use fscost_recording::{DiskInfo, Header, Writer};
+use fscost_recording::{DiskInfo, Header, Room, Writer};
 use nix::unistd::{Gid, Uid};
 use rustix::{
     fd::{FromRawFd as _, OwnedFd, RawFd},
@@ -45,6 +46,9 @@ struct Serve {
     /// Become this user (UID:GID) once the recording is open.
     #[arg(long, value_name = "UID:GID", value_parser = parse_user)]
     user: Option<(u32, u32)>,
+    /// Fail once the recording is larger than so many bytes.
+    #[arg(long, value_name = "BYTES")]
+    max_recording: Option<u64>,
     /// The control channel: an open SOCK_SEQPACKET socket.
     #[arg(long)]
     control_fd: RawFd,
@@ -99,6 +103,7 @@ fn main() -> ExitCode {
 
 fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>> {
     die_with_parent(arguments.ppid)?;
+    pressure::declare();
     if arguments.control_fd < 3 {
         return Err("--control-fd is the number of an inherited socket, 3 or more".into());
     }
@@ -118,13 +123,16 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
         stripped: fscost_recording::Stripped::No,
     };
     let clock = store::Clock::start();
-    let writer = Writer::create(&arguments.recording, &header)?;
+    let mut writer = Writer::create(&arguments.recording, &header)?;
+    writer.keep_within(Room {
+        max_bytes: arguments.max_recording,
+    });
     if let Some(user) = arguments.user {
         become_user(user)?;
         // The change of user has taken it away (prctl(2), PR_SET_PDEATHSIG).
         die_with_parent(arguments.ppid)?;
     }
-    let store = store::Store::new(writer, clock);
+    let store = store::Store::new(writer, clock, pressure::map_bytes());
     let control = control::Control::new(socket, !arguments.untimed);
     Ok(match arguments.nbd {
         Some(address) => {

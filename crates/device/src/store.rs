@@ -1,7 +1,7 @@
 //! The disks: the log is their only store, an extent map each is their content now.
 
 use fscost_recording::{
-    Event, ExtentMap, MAX_REQUEST_BYTES, Mark, Op, Result, Summary, Totals, Writer,
+    ErrorKind, Event, ExtentMap, MAX_REQUEST_BYTES, Mark, Op, Result, Summary, Totals, Writer,
 };
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 pub struct Store {
     writer: Writer,
     maps: Vec<ExtentMap>,
+    most_extents: usize,
     clock: Clock,
 }
 
@@ -62,7 +63,8 @@ pub struct Request {
 
 impl Store {
     /// Empty disks whose requests go to `writer`.
-    pub fn new(writer: Writer, clock: Clock) -> Self {
+    /// Fails once the maps take more than `map_bytes`.
+    pub fn new(writer: Writer, clock: Clock, map_bytes: usize) -> Self {
         let maps = writer
             .disks()
             .iter()
@@ -71,6 +73,7 @@ impl Store {
         Self {
             writer,
             maps,
+            most_extents: map_bytes / ExtentMap::EXTENT_BYTES,
             clock,
         }
     }
@@ -88,10 +91,23 @@ impl Store {
         };
         if request.op == Op::Write {
             map.write(request.offset, request.length, location);
+            if map.extents() > self.most_extents {
+                self.refuse_more();
+            }
         } else if request.op.clears() {
             map.clear(request.offset, request.length);
         }
         Ok(())
+    }
+
+    /// This request is done; no further one is.
+    #[cold]
+    fn refuse_more(&mut self) {
+        let mib = (self.most_extents * ExtentMap::EXTENT_BYTES) >> 20;
+        let what = format!(
+            "the map of what was written where needs more than {mib} MiB, a quarter of the memory that was available"
+        );
+        self.writer.fail(ErrorKind::HostMemory, what);
     }
 
     /// Execute and log a read.
@@ -164,4 +180,42 @@ fn named(disks: &[fscost_recording::DiskInfo], totals: &[Totals]) -> BTreeMap<St
         .map(|d| d.name.clone())
         .zip(totals.iter().copied())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fscost_recording::{DiskInfo, Header, Stripped};
+
+    #[test]
+    fn a_map_that_takes_too_much_memory_ends_the_recording() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = DiskInfo {
+            name: "main".into(),
+            size_bytes: 1 << 20,
+            logical_block_bytes: 512,
+            physical_block_bytes: 4096,
+        };
+        let header = Header {
+            begin_unix_ns: 0,
+            disks: vec![disk],
+            stripped: Stripped::No,
+        };
+        let writer = Writer::create(&dir.path().join("recording"), &header).unwrap();
+        let mut store = Store::new(writer, Clock::start(), 2 * ExtentMap::EXTENT_BYTES);
+        let write = |offset| Request {
+            submit_ns: 0,
+            disk: 0,
+            op: Op::Write,
+            offset,
+            length: 512,
+            fua: false,
+        };
+        // The same place again is no new extent.
+        for offset in [0, 0, 0, 4096, 4096, 8192] {
+            store.request(write(offset)).unwrap();
+        }
+        let error = store.request(write(0)).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::HostMemory);
+    }
 }

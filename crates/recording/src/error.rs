@@ -9,6 +9,10 @@ pub enum ErrorKind {
     Io,
     /// The file system that holds the recording is full.
     HostDiskFull,
+    /// The recording has reached the size that it was limited to.
+    TooLarge,
+    /// The program would take too much of the host's memory.
+    HostMemory,
     /// Not a recording, or a version that this program does not read.
     Format,
     /// A checksum or a field is wrong: the bytes are not what was written.
@@ -33,7 +37,8 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    pub(crate) fn new(kind: ErrorKind, context: impl Into<String>) -> Self {
+    /// An error without a cause of the operating system's.
+    pub fn new(kind: ErrorKind, context: impl Into<String>) -> Self {
         Self {
             kind,
             context: context.into(),

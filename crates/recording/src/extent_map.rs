@@ -51,6 +51,14 @@ impl Extent {
 }
 
 impl ExtentMap {
+    /// The most that an extent takes of memory: 16 bytes, and its part of a tree that is at least a quarter full.
+    pub const EXTENT_BYTES: usize = 64;
+
+    /// How many extents there are.
+    pub fn extents(&self) -> usize {
+        self.extents.len()
+    }
+
     /// The content of `length` bytes at `offset` is now at `location`. Both are multiples of 512 within the disk.
     pub fn write(&mut self, offset: u64, length: u64, location: Location) {
         // Mostly what was written is written again: one look-up.

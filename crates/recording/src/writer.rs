@@ -2,7 +2,7 @@
 //! and stores sealed frames, so that a request waits for neither.
 
 use crate::{
-    Error, ErrorKind, Event, Location, Mark, Op, Output, Result, Totals,
+    Error, ErrorKind, Event, Location, Mark, Op, Output, Result, Room, Totals,
     format::{DiskInfo, Header},
     frame::{Content, EncodedFrame, Encoder, FrameBuffer, end_frame},
     piece_cache::PieceCache,
@@ -64,6 +64,8 @@ struct State {
     frames_at: Vec<u64>,
     file_bytes: u64,
     failed: Option<(ErrorKind, String)>,
+    /// None: whatever the file system takes.
+    room: Option<Room>,
 }
 
 impl Shared {
@@ -141,6 +143,16 @@ impl Writer {
             storing,
             cache: PieceCache::new(reading),
         })
+    }
+
+    /// Keep the recording within `room` from now on.
+    pub fn keep_within(&mut self, room: Room) {
+        self.shared.lock().room = Some(room);
+    }
+
+    /// Refuse every further request, for a reason of the caller's.
+    pub fn fail(&mut self, kind: ErrorKind, what: impl Into<String>) {
+        self.shared.lock().failed.get_or_insert((kind, what.into()));
     }
 
     /// Space for the next write's content, at least [`MAX_REQUEST_BYTES`](crate::MAX_REQUEST_BYTES): fill its beginning, then
@@ -331,6 +343,7 @@ fn store_frames(
     mut encoder: Encoder,
     sealed: &Receiver<Arc<FrameBuffer>>,
 ) -> File {
+    let _ending = Ending(shared);
     let mut encoded = EncodedFrame::default();
     while let Ok(frame) = sealed.recv() {
         let stored = encoder.encode(&frame, &mut encoded).and_then(|()| {
@@ -338,6 +351,11 @@ fn store_frames(
             written.map_err(|e| Error::io("writing", &shared.path, e))
         });
         let mut state = shared.lock();
+        let (room, file_bytes) = (state.room, state.file_bytes + encoded.stored_bytes());
+        let stored = stored.and_then(|()| match room {
+            Some(room) => room.check(&file, &shared.path, file_bytes),
+            None => Ok(()),
+        });
         if let Err(error) = stored {
             // Cut what was half written: the file ends with its last complete frame.
             let _ = file.set_len(state.file_bytes);
@@ -356,4 +374,46 @@ fn store_frames(
         shared.frame_stored.notify_all();
     }
     file
+}
+
+/// Held by the storing thread: however it ends, nobody waits for it any more.
+struct Ending<'a>(&'a Shared);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let what = format!(
+                "storing {} stopped: a defect of fscost",
+                self.0.path.display()
+            );
+            self.0.lock().failed.get_or_insert((ErrorKind::Io, what));
+        }
+        self.0.frame_stored.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `seal` waits while all buffers are unstored; without the guard this test never ends.
+    #[test]
+    fn nobody_waits_for_a_storing_thread_that_panicked() {
+        let shared = Arc::new(Shared {
+            path: "x".into(),
+            state: Mutex::default(),
+            frame_stored: Condvar::new(),
+        });
+        let theirs = Arc::clone(&shared);
+        let storing = std::thread::spawn(move || {
+            let _ending = Ending(&theirs);
+            panic!("injected");
+        });
+        let state = shared.lock();
+        let wait = shared
+            .frame_stored
+            .wait_while(state, |state| state.failed.is_none());
+        assert_eq!(wait.unwrap().check().unwrap_err().kind, ErrorKind::Io);
+        assert!(storing.join().is_err());
+    }
 }

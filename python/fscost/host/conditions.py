@@ -79,8 +79,16 @@ _WORKLOAD_TOOLS = ("git", "make", "cc", "tar", "fio", "sqlite3", "find", "python
 
 def _root() -> Check:
     if os.geteuid() == 0:
+        if not _owns_machine(Path("/proc/self/uid_map").read_text()):
+            remedy = "run as root of the machine, or use --lab vm, which needs no privilege"
+            return Check("root", False, "this is root inside a user namespace, which may not mount most file systems", remedy, required=True)
         return Check("root", True, "user 0", required=True)
     return Check("root", False, f"this is user {os.geteuid()}; mounting needs root", "run it again with sudo", required=True)
+
+
+def _owns_machine(uid_map: str) -> bool:
+    """Whether every user is itself (user_namespaces(7)): so it is in the first user namespace, and next to nowhere else."""
+    return uid_map.split() == ["0", "0", "4294967295"]
 
 
 def _sys_admin() -> Check:

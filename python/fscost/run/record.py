@@ -11,7 +11,7 @@ from fscost.run import explained
 
 RUN_ENDING_KINDS = ("host-disk-full",)
 """Failures that every further cell would share."""
-_HOPELESS_KINDS = ("mkfs", "mount", "plan", "disk-full")
+_HOPELESS_KINDS = ("mkfs", "mount", "plan", "disk-full", "recording-too-large")
 """Failures that the same profile meets again, whatever the repetition."""
 _MOST_FAILURES = 2
 

@@ -147,7 +147,7 @@ def _pack(recording: Path, facts: dict[str, Any]) -> None:
 def _because(failed: Failed) -> str:
     """The agent's paragraph, and the kernel's own words, unless it only complains about a disk that we took away."""
     because = failed.message.strip() or f"{failed.kind} in {failed.step}"
-    if failed.kernel and failed.kind not in ("host-disk-full", "disk-server"):
+    if failed.kernel and failed.kind not in ("host-disk-full", "disk-server", "recording-too-large", "host-memory"):
         because += "\nthe kernel said: " + "\n  ".join(list(dict.fromkeys(failed.kernel))[-5:])
     return because
 

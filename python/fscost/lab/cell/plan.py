@@ -74,6 +74,8 @@ def disk_server(cell: Cell, options: LabOptions, binaries: Binaries) -> list[str
     """The command of the disk server."""
     sizes = disk_sizes_bytes(cell, options.disk_size_bytes)
     command = [str(binaries.disk), "serve", "--recording", str(Paths(options.cell_dir).recording.absolute())]
+    if options.max_recording_bytes is not None:
+        command += ["--max-recording", str(options.max_recording_bytes)]
     for disk in cell.profile.disks:
         command += ["--disk", f"{disk.name}={sizes[disk.name]},logical={disk.logical_block_bytes},physical={disk.physical_block_bytes}"]
     return command

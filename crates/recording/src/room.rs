@@ -1,0 +1,72 @@
+//! How large a recording may become on the file system that holds it.
+
+use crate::{Error, ErrorKind, Result};
+use std::{fs::File, io, path::Path};
+
+const GIB: u64 = 1 << 30;
+
+/// Limits of a recording that grows with somebody else's work.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Room {
+    /// The largest size of the file, if there is one.
+    pub max_bytes: Option<u64>,
+}
+
+impl Room {
+    /// Fails when `file`, of `file_bytes`, has reached its limit, or leaves others too little space.
+    pub(crate) fn check(self, file: &File, path: &Path, file_bytes: u64) -> Result<()> {
+        if self.max_bytes.is_some_and(|most| file_bytes > most) {
+            let most = self.max_bytes.unwrap_or_default() >> 20;
+            let what = format!("{} is larger than {most} MiB, its limit", path.display());
+            return Err(Error::new(ErrorKind::TooLarge, what));
+        }
+        let stat = rustix::fs::fstatvfs(file)
+            .map_err(|e| Error::io("looking for room for", path, io::Error::from(e)))?;
+        let size_bytes = stat.f_blocks.saturating_mul(stat.f_frsize);
+        let free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
+        let least = reserve_bytes(size_bytes);
+        if free_bytes < least {
+            let what = format!(
+                "{} MiB are left where {} is written; {} MiB are kept free for other programs",
+                free_bytes >> 20,
+                path.display(),
+                least >> 20
+            );
+            return Err(Error::new(ErrorKind::HostDiskFull, what));
+        }
+        Ok(())
+    }
+}
+
+/// What stays free for others: 5 %, and at least 1 GiB of a file system of 4 GiB or more.
+fn reserve_bytes(size_bytes: u64) -> u64 {
+    let part = size_bytes / 20;
+    if size_bytes < 4 * GIB {
+        part
+    } else {
+        part.max(GIB)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_percent_and_a_gibibyte_of_what_is_not_small() {
+        assert_eq!(reserve_bytes(20 << 20), 1 << 20);
+        assert_eq!(reserve_bytes(4 * GIB), GIB);
+        assert_eq!(reserve_bytes(100 * GIB), 5 * GIB);
+    }
+
+    #[test]
+    fn the_largest_size_is_a_size_that_is_allowed() {
+        let file = tempfile::tempfile().unwrap();
+        let room = Room {
+            max_bytes: Some(10),
+        };
+        assert!(room.check(&file, Path::new("x"), 10).is_ok());
+        let error = room.check(&file, Path::new("x"), 11).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::TooLarge);
+    }
+}
