@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fscost.errors import FscostError, HostError, InputError
-from fscost.lab.native.real_device import RealDevice, claim
+from fscost.lab.native.real_device import claim
 
 BLKPG, BLKPG_ADD_PARTITION, BLKPG_DEL_PARTITION = 0x1269, 1, 2  # include/uapi/linux/blkpg.h
 
@@ -170,9 +170,33 @@ def test_what_is_no_block_device(tmp_path: Path, make: Callable[[Path], object],
         claim(path, path, force=True)
 
 
-def test_another_device_under_the_same_name_is_noticed(device: Path) -> None:
-    """Unplugged and another one plugged in: between two cells the name may come to mean another disk."""
+def test_another_disk_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    """Unplugged and another one plugged in: name and number are given again, the disk's sequence number is not."""
+    images = [tmp_path / "first", tmp_path / "second"]
+    for image, size in zip(images, (16 << 20, 32 << 20), strict=True):
+        with image.open("wb") as file:
+            file.truncate(size)
+    run("mkfs.ext4", "-q", images[1])
+    node = Path(run("losetup", "--find", "--show", images[0]))
+    found = claim(node, node)
+    found.descriptor.close()  # a disk that is pulled out is gone, whoever has it open; a loop device would stay
+    run("losetup", "--detach", node)
+    run("losetup", node, images[1])
+    try:
+        before = images[1].read_bytes()
+        assert node.stat().st_rdev == os.makedev(*found.number)
+        with pytest.raises(HostError, match="is not the disk that was confirmed"):
+            found.refuse_if_busy()
+        assert images[1].read_bytes() == before
+    finally:
+        run("losetup", "--detach", node)
+
+
+def test_who_has_it_open_is_named(device: Path) -> None:
     found = claim(device, device)
-    other = RealDevice(found.path, (found.number[0], found.number[1] + 1), found.size_bytes, found.model)
-    with pytest.raises(HostError, match="is not the device that was confirmed"):
-        other.refuse_if_busy()
+    assert found.openers() == []
+    with device.open("rb") as file, subprocess.Popen(["sleep", "1000"], stdin=file) as reader:
+        try:
+            assert found.openers() == [f"sleep ({reader.pid})"]
+        finally:
+            reader.kill()

@@ -3,8 +3,9 @@
 use crate::counters::{BlockStat, Counters};
 use crate::error::{CellError, Context, Kind, Result};
 use crate::loopdev;
-use crate::plan::{DiskPlan, Plan};
+use crate::plan::{DeviceIdentity, DiskPlan, Plan};
 use rustix::fs::{Mode, OFlags};
+use rustix::ioctl::{Getter, Opcode, ioctl, opcode};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -63,9 +64,40 @@ fn open_backing(disk: &DiskPlan) -> Result<Backing> {
     };
     Ok(match (&disk.file, &disk.device) {
         (Some(file), _) => Backing::File(open(file)?),
-        (None, Some(device)) => Backing::Device(open(device)?),
+        (None, Some(device)) => {
+            let fd = open(device)?;
+            if let Some(expected) = &disk.identity {
+                refuse_another(&fd, expected, device)?;
+            }
+            Backing::Device(fd)
+        }
         (None, None) => Backing::Served,
     })
+}
+
+/// Asked of the descriptor that is used from now on: between a look at a path and its use the disk may be another.
+fn refuse_another(fd: &OwnedFd, expected: &DeviceIdentity, device: &Path) -> Result<()> {
+    /// `_IOR(0x12, 128, __u64)` (include/uapi/linux/fs.h).
+    const BLKGETDISKSEQ: Opcode = opcode::read::<u64>(0x12, 128);
+    let stat = rustix::fs::fstat(fd).context(Kind::Attach, || "look at the device")?;
+    // SAFETY: BLKGETDISKSEQ writes a u64.
+    let diskseq = unsafe { ioctl(fd, Getter::<BLKGETDISKSEQ, u64>::new()) }
+        .context(Kind::Attach, || {
+            format!("read the sequence number of {}", device.display())
+        })?;
+    let found = DeviceIdentity {
+        major: rustix::fs::major(stat.st_rdev),
+        minor: rustix::fs::minor(stat.st_rdev),
+        diskseq,
+    };
+    if found == *expected {
+        return Ok(());
+    }
+    let message = format!(
+        "{} is not the disk that was confirmed: it is {found:?} and was {expected:?}; it was not touched",
+        device.display()
+    );
+    Err(CellError::new(Kind::Attach, message))
 }
 
 /// Gives every disk its device. `served` is the disk server's mount.

@@ -78,9 +78,24 @@ pub struct DiskPlan {
     /// Use this real block device.
     #[serde(default)]
     pub device: Option<PathBuf>,
+    /// Which disk `device` was when a person gave it up.
+    #[serde(default)]
+    pub identity: Option<DeviceIdentity>,
     /// The device came into being for this cell: what the kernel read when it found it counts too.
     #[serde(default)]
     pub is_new: bool,
+}
+
+/// Names and numbers of a disk are given to another once it is unplugged; its sequence number is not (since Linux 5.15).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceIdentity {
+    /// Of the block device's number.
+    pub major: u32,
+    /// Of the same.
+    pub minor: u32,
+    /// BLKGETDISKSEQ.
+    pub diskseq: u64,
 }
 
 /// Arguments of mount(2).

@@ -87,4 +87,8 @@ def real_device(device: str | None, erase: str | None, force: bool) -> RealDevic
         if erase is not None:
             raise InputError("--erase-device confirms --device, which is missing", f"--device {erase} --erase-device {erase}")
         return None
-    return claim(Path(device), None if erase is None else Path(erase), force)
+    claimed = claim(Path(device), None if erase is None else Path(erase), force)
+    openers = claimed.openers()
+    if openers:
+        print(plain(f"{claimed.path} is open in {', '.join(openers)}, which may write to it or read what is gone"), file=sys.stderr)
+    return claimed

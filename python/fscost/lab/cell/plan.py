@@ -59,6 +59,8 @@ class Place:
     disk_server: Sequence[str] | None
     devices: Mapping[str, str]
     """Disks that are block devices already, by name; the others are loop devices on what the disk server serves."""
+    identity: Mapping[str, int] | None = None
+    """Of such a device: what the agent compares with the descriptor that it opens itself."""
     is_new: bool = False
     """Whether these devices came into being for this cell."""
     is_emulated: bool = False
@@ -160,6 +162,8 @@ def _disk(disk: DiskSpec, place: Place) -> dict[str, Any]:
     described: dict[str, Any] = {"name": disk.name, "logical_block_bytes": disk.logical_block_bytes}
     if disk.name in place.devices:
         described |= {"device": place.devices[disk.name], "is_new": place.is_new}
+        if place.identity is not None:
+            described["identity"] = dict(place.identity)
     return described
 
 

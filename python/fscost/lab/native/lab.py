@@ -107,6 +107,7 @@ class NativeLab:
             base=str(host.base_directory()),
             input=None if cell.workload.input is None else str(cell.workload.input.absolute()),
             disk_server=plan.disk_server(cell, options, self._binaries) if self._device is None else None,
+            identity=None if self._device is None else self._device.identity,
             devices={} if self._device is None else {disk.name: str(self._device.path) for disk in cell.profile.disks},
         )
 

@@ -3,30 +3,77 @@
 A `RealDevice` can only be had from `claim`, and the native lab takes nothing else: no path reaches mkfs unchecked.
 """
 
+import contextlib
+import fcntl
 import os
 import stat
 import subprocess
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fscost.errors import HostError, InputError
 from fscost.host import tool
 
+BLKGETDISKSEQ = 0x80081280  # include/uapi/linux/fs.h: _IOR(0x12, 128, __u64)
+
+
+class Descriptor:
+    """An open device, closed with the last that knows of it. Not exclusive: mkfs and mount are to be that."""
+
+    def __init__(self, path: Path) -> None:
+        self._number: int | None = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def fileno(self) -> int:
+        """For ioctl and the like."""
+        assert self._number is not None
+        return self._number
+
+    def close(self) -> None:
+        """Now."""
+        number, self._number = self._number, None
+        if number is not None:
+            os.close(number)
+
+    __del__ = close
+
 
 @dataclass(frozen=True)
 class RealDevice:
-    """A block device that a person has given up: its resolved path, and its number to know it again."""
+    """A block device that a person has given up: its resolved path, and what tells it from another disk under that path.
+
+    `diskseq` is never given to a second disk (since Linux 5.15), while names and numbers are. `descriptor` is held for the whole run.
+    """
 
     path: Path
     number: tuple[int, int]
+    diskseq: int
     size_bytes: int
+    serial: str
     model: str
+    descriptor: "Descriptor" = field(compare=False)
+
+    @property
+    def identity(self) -> dict[str, int]:
+        """For the agent, which opens the path once more."""
+        return {"major": self.number[0], "minor": self.number[1], "diskseq": self.diskseq}
 
     def refuse_if_busy(self) -> None:
         """Asked again before each cell: still the same device, and still used by nothing."""
-        if _number(self.path) != self.number:
-            raise HostError(f"{self.path} is not the device that was confirmed any more", "was it unplugged? start again")
+        if _described(self.path, Descriptor(self.path)) != self:
+            raise HostError(f"{self.path} is not the disk that was confirmed any more", "was it unplugged? start again")
         _refuse_busy(self.path, self.number)
+
+    def openers(self) -> list[str]:
+        """Other processes that have it open without claiming it, as a virtual machine or a database may."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*/fd"):
+            if folder.parent.name == str(os.getpid()):
+                continue
+            with contextlib.suppress(OSError):
+                if any(_is_number(entry, self.number) for entry in folder.iterdir()):
+                    found.append(f"{(folder.parent / 'comm').read_text().strip()} ({folder.parent.name})")
+        return sorted(found)
 
 
 def claim(device: Path, erase: Path | None, force: bool = False) -> RealDevice:
@@ -42,8 +89,24 @@ def claim(device: Path, erase: Path | None, force: bool = False) -> RealDevice:
     _refuse_busy(path, number)
     if not force:
         _refuse_signature(path, number)
-    folder = _sysfs(number)
-    return RealDevice(path, number, int((folder / "size").read_text()) * 512, _model(folder))
+    return _described(path, Descriptor(path))
+
+
+def _described(path: Path, descriptor: Descriptor) -> RealDevice:
+    """What the descriptor leads to, not what its path leads to by now."""
+    number = _number_of(os.fstat(descriptor.fileno()))
+    folder, diskseq = _sysfs(number), bytearray(8)
+    try:
+        fcntl.ioctl(descriptor, BLKGETDISKSEQ, diskseq)
+    except OSError as error:
+        raise HostError(f"{path}: the kernel does not say which disk it is ({error.strerror})", "boot Linux 5.15 or later") from None
+    size_bytes = int((folder / "size").read_text()) * 512
+    return RealDevice(path, number, int.from_bytes(diskseq, sys.byteorder), size_bytes, _serial(folder), _model(folder), descriptor)
+
+
+def _is_number(entry: Path, number: tuple[int, int]) -> bool:
+    status = entry.stat()
+    return stat.S_ISBLK(status.st_mode) and _number_of(status) == number
 
 
 def _number(path: Path) -> tuple[int, int]:
@@ -53,6 +116,10 @@ def _number(path: Path) -> tuple[int, int]:
         raise InputError(f"{path}: {error.strerror}", "name a block device, for example one that `lsblk` lists") from None
     if not stat.S_ISBLK(status.st_mode):
         raise InputError(f"{path} is not a block device", "name one that `lsblk` lists")
+    return _number_of(status)
+
+
+def _number_of(status: os.stat_result) -> tuple[int, int]:
     return os.major(status.st_rdev), os.minor(status.st_rdev)
 
 
@@ -125,9 +192,17 @@ def _name(number: tuple[int, int]) -> str:
 
 
 def _model(folder: Path) -> str:
-    for name in ("device/model", "device/name"):
-        try:
+    return _first(folder, "device/model", "device/name") or "unknown"
+
+
+def _serial(folder: Path) -> str:
+    """Empty for what has none; a partition's disk has it."""
+    names = ("wwid", "serial", "device/wwid", "device/serial", "loop/backing_file")
+    return _first(folder, *names, *(f"../{name}" for name in names))
+
+
+def _first(folder: Path, *names: str) -> str:
+    for name in names:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
             return (folder / name).read_text().strip()
-        except OSError:
-            continue
-    return "unknown"
+    return ""
