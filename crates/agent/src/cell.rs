@@ -46,6 +46,8 @@ pub struct Cell {
     pub kernel_log: KernelLog,
     /// The interval under way; empty before the first.
     pub step: String,
+    /// The file system as it was mounted last.
+    pub mounted: Option<MountInfo>,
     /// Whether the file system is mounted.
     pub is_mounted: bool,
     /// What runs while it is.
@@ -126,7 +128,9 @@ impl Cell {
         let commands = self.plan.after_mount.clone();
         self.interval("mount", false, LIMIT, |cell, watchdog, work| {
             work.own(|| cell.attach_file_system())?;
-            emit(&Event::Mounted(MountInfo::of(&cell.launcher.dirs.fs)?))?;
+            if let Some(mounted) = &cell.mounted {
+                emit(&Event::Mounted(mounted.clone()))?;
+            }
             for argv in &commands {
                 cell.run_command(argv, "mount", Kind::Mount, watchdog)?;
             }
@@ -147,6 +151,7 @@ impl Cell {
         self.interval(&step.name, step.measured, limit, |cell, watchdog, work| {
             work.interval.probe = cell.run_workload(step, watchdog)?;
             work.command_ended = Some(Instant::now());
+            cell.check_mount()?;
             if is_last {
                 // The same that unmounting begins with; only so the space in use is known exactly.
                 work.own(|| cell.sync_file_system())?;
@@ -289,6 +294,7 @@ impl Cell {
         };
         mount::mount(&filled, &self.launcher.dirs.fs)?;
         self.is_mounted = true;
+        self.mounted = Some(MountInfo::of(&self.launcher.dirs.fs)?);
         Ok(())
     }
 
@@ -318,6 +324,24 @@ impl Cell {
         }
         let disks = self.disks.iter().map(|disk| disk.path.as_path());
         mount::until_released(&self.launcher.dirs.fs, disks)
+    }
+
+    /// A workload that unmounts or remounts the file system under test makes what is measured meaningless.
+    fn check_mount(&self) -> Result<()> {
+        let dir = &self.launcher.dirs.fs;
+        let Some(earlier) = &self.mounted else {
+            return Ok(());
+        };
+        match MountInfo::of(dir) {
+            Ok(now) => now.check_unchanged(earlier),
+            Err(_) => {
+                let message = format!(
+                    "{} is not mounted any more: did the workload unmount it?",
+                    dir.display()
+                );
+                Err(CellError::new(Kind::Unmount, message))
+            }
+        }
     }
 
     fn open_root(&self) -> Result<OwnedFd> {

@@ -163,7 +163,9 @@ pub fn run(
     let child = command
         .spawn()
         .context(kind, || format!("{program} could not be started"))?;
-    let status = reap::until_ended(child.id())?;
+    let status = reap::until_ended(child.id(), |is_stopped| {
+        watchdog.command_stopped(is_stopped);
+    })?;
     watchdog.command_ended();
     reap::until_alone(|| background.is_all())?;
     watchdog.command_gone();

@@ -48,9 +48,7 @@ fn run(mut cell: Cell) -> ExitCode {
         .iter()
         .map(|disk| disk.kernel_name.clone())
         .collect();
-    let kernel = cell
-        .kernel_log
-        .lines_about(&devices, &cell.plan.mount.fs_type);
+    let kernel = cell.kernel_log.lines_about(&devices);
     report(&cell.step, &error, kernel);
     tidy(&mut cell);
     ExitCode::FAILURE
@@ -134,6 +132,7 @@ fn prepare() -> Result<Cell> {
         sync_calls,
         kernel_log,
         step: String::new(),
+        mounted: None,
         is_mounted: false,
         background: Background::default(),
         schedule,

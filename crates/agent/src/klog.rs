@@ -2,9 +2,10 @@
 
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 const MOST_LINES: usize = 100;
+/// Warnings (include/linux/kern_levels.h); above it are notices, as of each mount and unmount.
+const LEAST_LEVEL: u32 = 4;
 
 /// A reader of `/dev/kmsg`; silent when the kernel does not let us read it.
 #[derive(Debug)]
@@ -31,13 +32,12 @@ impl KernelLog {
         }
     }
 
-    /// The lines since the last [`skip`](Self::skip) that name one of `devices` (`loop3`), or the file system type and no
-    /// other device: another cell, or the host itself, may use the same type.
-    pub fn lines_about(&self, devices: &[String], fs_type: &str) -> Vec<String> {
+    /// Warnings and errors since the last [`skip`](Self::skip) that name one of `devices` (`loop3`). What names none may be about
+    /// another file system of the machine.
+    pub fn lines_about(&self, devices: &[String]) -> Vec<String> {
         let Some(fd) = &self.fd else {
             return Vec::new();
         };
-        let is_block_device = |word: &str| Path::new("/sys/class/block").join(word).exists();
         let mut lines = Vec::new();
         // One read gives one record, of at most 8 KiB (Documentation/ABI/testing/dev-kmsg).
         let mut record = [0_u8; 8192];
@@ -46,8 +46,8 @@ impl KernelLog {
                 Ok(0) => break,
                 Ok(length) => {
                     let text = String::from_utf8_lossy(&record[..length]);
-                    let message = message_of(&text);
-                    if is_about(message, devices, fs_type, is_block_device) {
+                    let (level, message) = parse(&text);
+                    if level <= LEAST_LEVEL && is_about(message, devices) {
                         lines.push(message.to_owned());
                     }
                 }
@@ -60,30 +60,21 @@ impl KernelLog {
     }
 }
 
-/// The message of a record `priority,sequence,time,flags;message\n KEY=value…`.
-fn message_of(record: &str) -> &str {
-    let message = record
-        .split_once(';')
-        .map_or(record, |(_, message)| message);
-    message.lines().next().unwrap_or_default()
+/// Level and message of a record `priority,sequence,time,flags;message\n KEY=value…`; the level is the priority's lowest 3 bits.
+fn parse(record: &str) -> (u32, &str) {
+    let (prefix, message) = record.split_once(';').unwrap_or(("", record));
+    let priority = prefix
+        .split(',')
+        .next()
+        .and_then(|text| text.parse::<u32>().ok());
+    let level = priority.map_or(LEAST_LEVEL, |priority| priority & 7);
+    (level, message.lines().next().unwrap_or_default())
 }
 
-fn is_about(
-    message: &str,
-    devices: &[String],
-    fs_type: &str,
-    is_block_device: impl Fn(&str) -> bool,
-) -> bool {
-    let mut words = message
+fn is_about(message: &str, devices: &[String]) -> bool {
+    message
         .split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'))
-        .filter(|word| !word.is_empty());
-    if words
-        .clone()
         .any(|word| devices.iter().any(|device| device == word))
-    {
-        return true;
-    }
-    message.to_lowercase().contains(&fs_type.to_lowercase()) && !words.any(is_block_device)
 }
 
 #[cfg(test)]
@@ -91,22 +82,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_about_other_devices_are_left_out() {
+    fn lines_about_other_devices_and_about_none_are_left_out() {
         let devices = ["loop1".to_owned()];
-        let about = |message| is_about(message, &devices, "ext4", |word| word.starts_with("loop"));
+        let about = |message| is_about(message, &devices);
         assert!(about("EXT4-fs (loop1): bad"));
         assert!(about("I/O error, dev loop1, sector 0"));
-        assert!(about("EXT4-fs: Mount option not supported"));
         assert!(!about("EXT4-fs (loop12): mounted"));
-        assert!(!about("BTRFS: something"));
+        assert!(!about("ext4: Bad value for 'data'"), "of another mount");
     }
 
     #[test]
     fn a_record_without_its_prefix_and_dictionary() {
         assert_eq!(
-            message_of("6,1,2,-;EXT4-fs (loop0): bad; thing\n SUBSYSTEM=x\n"),
-            "EXT4-fs (loop0): bad; thing"
+            parse("4,1,2,-;EXT4-fs (loop0): bad; thing\n SUBSYSTEM=x\n"),
+            (4, "EXT4-fs (loop0): bad; thing")
         );
-        assert_eq!(message_of("odd"), "odd");
+        assert_eq!(parse("30,1,2,-;EXT4-fs (loop0): unmounting").0, 6);
+        assert_eq!(parse("odd"), (LEAST_LEVEL, "odd"));
     }
 }

@@ -25,6 +25,7 @@ mod mount_attributes;
 mod namespace;
 mod never_idle;
 mod outer;
+mod output;
 mod plan;
 mod port;
 mod probe;

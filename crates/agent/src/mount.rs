@@ -101,19 +101,48 @@ pub fn mount(plan: &MountPlan, dir: &Path) -> Result<()> {
     };
     let data =
         std::ffi::CString::new(data).context(Kind::Mount, || "mount options with a zero byte")?;
-    rustix::mount::mount(
+    let mounted = rustix::mount::mount(
         plan.device.as_str(),
         dir,
         plan.fs_type.as_str(),
         flags,
         Some(data.as_c_str()),
-    )
-    .context(Kind::Mount, || {
+    );
+    mounted.context(Kind::Mount, || {
+        let refused = option_errors(&plan.fs_type, &data.to_string_lossy());
+        let refused = refused.map_or_else(String::new, |words| format!(" ({words})"));
         format!(
-            "mount -t {} -o '{}' {}",
+            "mount -t {} -o '{}' {}{refused}",
             plan.fs_type, plan.options, plan.device
         )
     })
+}
+
+/// What the kernel says against these options. It says so on the descriptor of a file system context alone (fs/fs_context.c,
+/// `logfc`), while mount(2) writes the same to the log without a device, where it may be about somebody else's mount.
+fn option_errors(fs_type: &str, data: &str) -> Option<String> {
+    let context =
+        rustix::mount::fsopen(fs_type, rustix::mount::FsOpenFlags::FSOPEN_CLOEXEC).ok()?;
+    for word in words(data) {
+        let set = match word.split_once('=') {
+            Some((key, value)) => rustix::mount::fsconfig_set_string(&context, key, value),
+            None => rustix::mount::fsconfig_set_flag(&context, word),
+        };
+        if set.is_err() {
+            break;
+        }
+    }
+    let mut found = Vec::new();
+    let mut message = [0; 1024];
+    // One message a read: `e ext4: Unknown parameter`; ENODATA after the last.
+    while let Ok(length) = rustix::io::read(&context, &mut message) {
+        if length == 0 {
+            break;
+        }
+        let text = String::from_utf8_lossy(&message[..length]);
+        found.extend(text.strip_prefix("e ").map(|text| text.trim().to_owned()));
+    }
+    (!found.is_empty()).then(|| found.join("; "))
 }
 
 /// Unmounts.
@@ -232,6 +261,22 @@ impl MountInfo {
         found
             .map(|(_, info)| info)
             .ok_or_else(|| CellError::new(Kind::Mount, format!("{} is not mounted", dir.display())))
+    }
+
+    /// Whether this is still the mount that `earlier` was, and as writable; else what the workload did to it.
+    pub fn check_unchanged(&self, earlier: &Self) -> Result<()> {
+        let id = |info: &Self| info.mountinfo.split(' ').next().map(str::to_owned);
+        let is_read_only = |options: &str| options.split(',').next() == Some("ro");
+        let what = if id(self) != id(earlier) {
+            "something else is mounted where the file system under test was: did the workload mount it?"
+        } else if is_read_only(&self.options) != is_read_only(&earlier.options)
+            || is_read_only(&self.super_options) != is_read_only(&earlier.super_options)
+        {
+            "the file system under test is read-only or writable, and was not so before: did the workload remount it, or the kernel for an error?"
+        } else {
+            return Ok(());
+        };
+        Err(CellError::new(Kind::Unmount, what))
     }
 
     /// Mount point and the rest (Documentation/filesystems/proc.rst, 3.5).

@@ -5,6 +5,7 @@ use crate::cpu::{CpuReader, CpuServer};
 use crate::error::{CellError, Context, Kind, Result};
 use crate::event::{Event, Failed};
 use crate::handoff::{Handoff, bequeath};
+use crate::output::Output;
 use crate::plan::{self, Plan};
 use crate::process::{Process, describe};
 use crate::relay::Relay;
@@ -28,6 +29,8 @@ use std::time::{Duration, Instant};
 const INIT_LIMIT: Duration = Duration::from_secs(10);
 /// The disk server ended first: `init` should notice. Longer than the watchdog of `init` waits for hanging calls.
 const SERVER_GONE_LIMIT: Duration = Duration::from_secs(20);
+/// How often the length of the log is looked at.
+const OUTPUT_PAUSE: Duration = Duration::from_millis(500);
 /// `init` is gone: the server should be soon.
 const SERVER_LIMIT: Duration = Duration::from_secs(10);
 
@@ -86,6 +89,7 @@ fn start() -> Result<Supervisor> {
         None => (None, None),
     };
     let mut server = server.map(Process::new).transpose()?;
+    let output = Output::new(clone_file(&log)?);
     let started = start_init(
         plan,
         control,
@@ -105,6 +109,7 @@ fn start() -> Result<Supervisor> {
         server,
         signals,
         relay: Relay::default(),
+        output,
         deadline: None,
         interrupted: None,
         is_forced: false,
@@ -144,8 +149,8 @@ fn start_server(argv: &[String], log: &File) -> Result<(OwnedFd, Child)> {
     ]);
     command
         .stdin(Stdio::null())
-        .stdout(clone(log)?)
-        .stderr(clone(log)?);
+        .stdout(clone_file(log)?)
+        .stderr(clone_file(log)?);
     // Its own process group: Ctrl-C on the terminal is for the runner, which tells us.
     command.process_group(0);
     // SAFETY: the system calls sigprocmask, prctl and fcntl only; nothing is allocated and no lock is taken.
@@ -217,7 +222,7 @@ fn seqpacket_pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     )
 }
 
-fn clone(file: &File) -> Result<File> {
+fn clone_file(file: &File) -> Result<File> {
     file.try_clone()
         .context(Kind::Internal, || "duplicate the log")
 }
@@ -231,6 +236,7 @@ struct Supervisor {
     server: Option<Process>,
     signals: SignalFd,
     relay: Relay,
+    output: Output,
     /// When to end everything by force.
     deadline: Option<Instant>,
     /// Why everything was ended early.
@@ -248,6 +254,7 @@ impl Supervisor {
                 self.cpu = None;
             }
             self.pass_on();
+            self.output.bound();
             if let Ok(Some(signal)) = self.signals.read_signal() {
                 self.interrupt(format!("ended by signal {}", signal.ssi_signo));
             }
@@ -259,6 +266,8 @@ impl Supervisor {
                 self.kill_all();
             }
         }
+        // A log that cannot be cut is a long log.
+        let _ = self.output.finish();
         self.last_event()
     }
 
@@ -287,12 +296,15 @@ impl Supervisor {
         if let Some(events) = &self.events {
             fds.push(PollFd::new(events, PollFlags::IN));
         }
-        let wait = self
+        let until_deadline = self
             .deadline
             .map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let wait = wait.map(|wait| Timespec::try_from(wait).unwrap_or_default());
+        let wait = until_deadline.unwrap_or(OUTPUT_PAUSE).min(OUTPUT_PAUSE);
         // Whatever woke us is looked at anyway.
-        let _ = poll(&mut fds, wait.as_ref());
+        let _ = poll(
+            &mut fds,
+            Some(&Timespec::try_from(wait).unwrap_or_default()),
+        );
     }
 
     fn pass_on(&mut self) {

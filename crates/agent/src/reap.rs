@@ -5,12 +5,17 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid as NixPid;
 use rustix::process::{WaitOptions, WaitStatus, wait};
 
-/// Waits until the process `pid` has ended; reaps orphans meanwhile.
-pub fn until_ended(pid: u32) -> Result<WaitStatus> {
+/// Waits until the process `pid` has ended; reaps orphans meanwhile. `on_stop` hears when it is stopped (true) and continued.
+pub fn until_ended(pid: u32, on_stop: impl Fn(bool)) -> Result<WaitStatus> {
     loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((ended, status))) if u32::try_from(ended.as_raw_nonzero().get()) == Ok(pid) => {
-                return Ok(status);
+        match wait(WaitOptions::UNTRACED | WaitOptions::CONTINUED) {
+            Ok(Some((changed, status)))
+                if u32::try_from(changed.as_raw_nonzero().get()) == Ok(pid) =>
+            {
+                if !status.stopped() && !status.continued() {
+                    return Ok(status);
+                }
+                on_stop(status.stopped());
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => {

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const LEFTOVER_LIMIT: Duration = Duration::from_secs(10);
 /// How long killed processes, and system calls on a dead disk, may take to end.
 const END_LIMIT: Duration = Duration::from_secs(10);
+/// Of the processes in a message.
+const MOST_NAMES: usize = 10;
 const KILL_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why the watchdog acted.
@@ -22,6 +24,8 @@ const KILL_PAUSE: Duration = Duration::from_millis(100);
 pub enum Verdict {
     /// The step's time is over.
     Timeout(Duration),
+    /// The step's command was stopped, and nobody let it go on.
+    Stopped,
     /// These outlive the step's command.
     LeftRunning(Vec<String>),
     /// The disk server has ended, or has something to say.
@@ -31,6 +35,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Running,
+    Stopped,
     Leftover,
     Over,
 }
@@ -87,6 +92,16 @@ impl Watchdog {
     /// The command has ended: what is left of it has little time.
     pub fn command_ended(&self) {
         self.change(Phase::Leftover, Instant::now() + LEFTOVER_LIMIT);
+    }
+
+    /// The command was stopped (SIGSTOP), or goes on.
+    pub fn command_stopped(&self, is_stopped: bool) {
+        if is_stopped {
+            let deadline = self.step_deadline.min(Instant::now() + LEFTOVER_LIMIT);
+            self.change(Phase::Stopped, deadline);
+        } else {
+            self.change(Phase::Running, self.step_deadline);
+        }
     }
 
     /// All of the command is gone; what follows has what remains of the step's time.
@@ -161,6 +176,8 @@ impl Guard {
                         Verdict::DiskServer
                     } else if Instant::now() < state.deadline {
                         continue;
+                    } else if state.phase == Phase::Stopped {
+                        Verdict::Stopped
                     } else if state.phase == Phase::Leftover {
                         Verdict::LeftRunning(names())
                     } else {
@@ -229,6 +246,13 @@ fn failure(step: &str, verdict: &Verdict) -> CellError {
                 limit.as_secs()
             ),
         ),
+        Verdict::Stopped => CellError::new(
+            Kind::Timeout,
+            format!(
+                "the command of {step} was stopped by a signal (SIGSTOP), and nothing let it go on for {} s",
+                LEFTOVER_LIMIT.as_secs()
+            ),
+        ),
         Verdict::LeftRunning(names) => CellError::new(
             Kind::LeftRunning,
             format!(
@@ -244,11 +268,16 @@ fn failure(step: &str, verdict: &Verdict) -> CellError {
     }
 }
 
+/// The first few of all processes that are left; the rest are counted.
 fn names() -> Vec<String> {
-    reap::processes()
-        .into_iter()
-        .map(|(pid, name)| format!("{name} ({pid})"))
-        .collect()
+    let processes = reap::processes();
+    let more = processes.len().saturating_sub(MOST_NAMES);
+    let names = processes.into_iter().take(MOST_NAMES);
+    let mut names: Vec<String> = names.map(|(pid, name)| format!("{name} ({pid})")).collect();
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    names
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {

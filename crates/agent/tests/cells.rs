@@ -196,7 +196,10 @@ fn a_refused_mount_has_the_kernel_s_words() {
     let failed = events.assert_failed("mount");
     assert_eq!(failed["step"], "mount");
     assert!(
-        failed["kernel"].to_string().contains("no_such_option"),
+        failed["message"]
+            .as_str()
+            .unwrap()
+            .contains("(ext4: Unknown parameter 'no_such_option')"),
         "{failed}"
     );
     assert!(
@@ -408,6 +411,65 @@ fn a_second_mount_of_the_file_system_is_noticed() {
         "{failed}"
     );
     place.assert_clean("after a mount inside");
+}
+
+#[test]
+fn what_a_workload_does_to_its_mount_is_named() {
+    if !can_run("what_a_workload_does_to_its_mount_is_named") {
+        return;
+    }
+    let place = Place::new();
+    for (shell, words) in [
+        ("cd /; umount {dir}", "did the workload unmount it?"),
+        ("mount -o remount,ro {dir}", "did the workload remount it"),
+        ("cd /; mount -t tmpfs x {dir}", "did the workload mount it?"),
+    ] {
+        let failed = place
+            .run(&place.plan(shell))
+            .assert_failed("unmount")
+            .clone();
+        let message = failed["message"].as_str().unwrap();
+        assert!(message.contains(words), "{failed}");
+        assert_eq!(failed["kernel"].as_array().unwrap().len(), 0, "{failed}");
+    }
+    place.assert_clean("after its mount was changed");
+}
+
+#[test]
+fn a_command_that_stops_itself_is_ended() {
+    if !can_run("a_command_that_stops_itself_is_ended") {
+        return;
+    }
+    let place = Place::new();
+    let failed = place
+        .run(&place.plan("kill -STOP $$"))
+        .assert_failed("timeout")
+        .clone();
+    assert!(
+        failed["message"].as_str().unwrap().contains("SIGSTOP"),
+        "{failed}"
+    );
+    place
+        .run(&place.plan("(sleep 0.3; kill -CONT $$) & kill -STOP $$; wait"))
+        .assert_done();
+    place.assert_clean("after a stop");
+}
+
+#[test]
+fn of_many_processes_left_a_few_are_named() {
+    if !can_run("of_many_processes_left_a_few_are_named") {
+        return;
+    }
+    let place = Place::new();
+    let many = "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 4321 & done";
+    let failed = place
+        .run(&place.plan(many))
+        .assert_failed("left-running")
+        .clone();
+    assert!(
+        failed["message"].as_str().unwrap().contains("and 10 more"),
+        "{failed}"
+    );
 }
 
 #[test]
