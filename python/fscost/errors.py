@@ -37,3 +37,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     by_lower = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), by_lower, n=3)
     return f"did you mean {' or '.join(by_lower[name] for name in close)}?" if close else None
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which systemd, timeout(1) and CI send: it ends a run in the same order as Ctrl-C does."""

@@ -166,11 +166,14 @@ def slow(start: Callable[..., "subprocess.Popen[str]"]) -> "subprocess.Popen[str
     return start("compare", "--lab", "fake:delay_s=0.05", *THREE, "--out", "here", "--", "true")
 
 
-def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(slow: "subprocess.Popen[str]", fscost: Run, compare: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interruption_keeps_what_is_finished_and_says_how_to_go_on(
+    slow: "subprocess.Popen[str]", fscost: Run, compare: Run, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
     wait_for_cells(tmp_path / "here", 3)
-    slow.send_signal(signal.SIGINT)
+    slow.send_signal(number)
     out, err = slow.communicate(timeout=30)
-    assert slow.returncode == 130
+    assert slow.returncode == status
     assert "go on with: fscost compare --resume here" in err
     assert "Traceback" not in err
     assert "written" in out

@@ -1,6 +1,8 @@
 """Each reason to skip says what is missing and what would enable the cell."""
 
 import dataclasses
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -91,3 +93,11 @@ def test_the_base_must_be_empty(tmp_path: Any) -> None:
     assert conditions.base_directory(candidates) == tmp_path / "empty"
     with pytest.raises(conditions.HostError, match="full"):
         conditions.base_directory(candidates[:2])
+
+
+def test_root_inside_a_user_namespace_is_not_taken_for_root() -> None:
+    """As in rootless podman: it has every capability, and may not mount an ext4."""
+    look = "from fscost.host import required_checks; print(required_checks()[0])"
+    answer = subprocess.run(["unshare", "--user", "--map-root-user", sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert "ok=False" in answer.stdout
+    assert "root inside a user namespace" in answer.stdout

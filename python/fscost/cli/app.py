@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import sys
 from importlib import import_module
 from typing import Any, TextIO
@@ -12,8 +13,10 @@ from typer.exceptions import TyperException
 
 from fscost.cli.output.grid import plain
 from fscost.cli.usage import READER_GONE, Commands, explained
-from fscost.errors import FscostError, HostError
+from fscost.errors import FscostError, HostError, Terminated
 
+TERMINATED = 143
+"""What a shell says of a program that SIGTERM ended."""
 _LONGEST_PATH = 200
 """Of a path in a message: one that is too long for the kernel would fill the screen."""
 
@@ -72,6 +75,7 @@ def command(name: str) -> Any:
 def main() -> None:
     """The entry point `fscost`."""
     _open_missing_streams()
+    signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         _forgive(stream)
     try:
@@ -84,6 +88,9 @@ def main() -> None:
         _end(explained(error))
     except FscostError as error:
         _end(error)
+    except Terminated:
+        print("fscost: terminated", file=sys.stderr)
+        sys.exit(TERMINATED)
     except KeyboardInterrupt:
         print("fscost: interrupted", file=sys.stderr)
         sys.exit(130)
@@ -104,6 +111,12 @@ def main() -> None:
         if _is_of_output(error):
             _give_up_output()
         _end(HostError(*_of_the_host(error)))
+
+
+def _terminate(number: int, frame: object) -> None:
+    # Once: what ends in order must not be interrupted again.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Terminated
 
 
 def _is_of_output(error: OSError) -> bool:

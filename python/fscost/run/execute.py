@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from fscost import files, matrix
-from fscost.errors import FscostError, HostError
+from fscost.errors import FscostError, HostError, Terminated
 from fscost.lab.base import CellResult, Lab, LabOptions
 from fscost.matrix import Cell
 from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skipped
@@ -29,12 +29,14 @@ class RunOutcome:
 
     results: RunResults
     interrupted: bool = False
+    terminated: bool = False
+    """Interrupted by SIGTERM."""
 
     @property
     def exit_code(self) -> int:
-        """0 all well; 1 some cell failed; 2 nothing was measured; 130 interrupted."""
+        """0 all well; 1 some cell failed; 2 nothing was measured; 130 interrupted, 143 by SIGTERM."""
         if self.interrupted:
-            return 130
+            return 143 if self.terminated else 130
         if not self.results.manifest.done:
             return 2
         return 1 if self.results.manifest.failed else 0
@@ -128,9 +130,10 @@ class _Run:
         """The cells, and an end that is written down however it comes."""
         try:
             because = self._repeat(store)
-        except KeyboardInterrupt:
-            self._end(store, "interrupted", "interrupted by Ctrl-C")
-            return RunOutcome(store.results, interrupted=True)
+        except KeyboardInterrupt as signal:
+            is_terminated = isinstance(signal, Terminated)
+            self._end(store, "interrupted", f"interrupted by {'SIGTERM' if is_terminated else 'Ctrl-C'}")
+            return RunOutcome(store.results, interrupted=True, terminated=is_terminated)
         except FscostError as error:
             if store.manifest.done:
                 with suppress(HostError):  # the full disk that ended the run may refuse this too
