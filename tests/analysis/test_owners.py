@@ -46,12 +46,12 @@ class Case:
 CASES = {
     "removed between two syncs": Case(
         ("ext2 -b 1024", "ext2", "ext4 -O ^has_journal", "ext4 -O ^has_journal,^extents,^64bit"),
-        'put("a", 256); os.sync(); os.unlink("a"); put("b", 100); put("c", 100); os.sync()',
+        'os.close(put("a", 256)); os.sync(); os.unlink("a"); os.close(put("b", 100)); os.close(put("c", 100)); os.sync()',
         {"/a": 256, "/b": 100, "/c": 100},
     ),
     "nameless, after one that had its inode": Case(
         ("ext3", "ext4", "ext4 -O fast_commit"),
-        'put("old", 20); os.sync(); os.unlink("old"); nameless(200); os.sync()',
+        'os.close(put("old", 20)); os.sync(); os.unlink("old"); nameless(200); os.sync()',
         {"/old": 20, None: 200},
     ),
     "nameless, before one that has its inode": Case(
@@ -65,7 +65,7 @@ CASES = {
     ),
     "gone between a fast commit and a full one": Case(
         ("ext4 -O fast_commit",),
-        'put("z", 4); os.sync(); a, b = put("a", 256), put("b", 256); os.fsync(a); os.fsync(b); '
+        'put("z", 4); os.sync(); a, b = put("a", 256), put("b", 256); os.fsync(a); os.fsync(b); os.close(a); os.close(b); '
         'subprocess.run(["fallocate", "-p", "-o", "65536", "-l", "65536", "a"], check=True); os.unlink("b"); os.sync()',
         {"/a": 256, "/b": 256, "/z": 4},
     ),
