@@ -16,8 +16,9 @@ ALLOWED = {
     "fscost-agent": {"fscost-trace"},
     "fscost-analysis": {"fscost-recording"},
     "fscost-trace": set[str](),
-    "fscost-bindings": {"fscost-recording", "fscost-analysis"},
+    "fscost-bindings": {"fscost-recording", "fscost-analysis", "fscost-raid"},
     "fscost-ssd": set[str](),
+    "fscost-raid": {"fscost-recording"},
 }
 """For each crate, those of our crates that it may depend on, for building or testing."""
 
