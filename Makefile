@@ -84,11 +84,11 @@ check-repository: .venv/.dev-packages
 	$(BIN)/python -m pytest --quiet tests/repo
 
 .PHONY: bench
-bench: setup .venv/.dev-packages ## Measure the overhead of recording, the cost of an explanation and of a guest (needs root); one: ARGS='classify …', 'overhead …' or 'vm …'
+bench: setup .venv/.dev-packages ## Measure the overhead of recording, the cost of an explanation and of a guest (needs root); one: ARGS='explain …', 'classify …', 'overhead …' or 'vm …'
 	cargo build --package fscost-analysis --examples --release --locked
 	set -- $(ARGS); \
 	if [[ $$# -gt 0 ]]; then $(BIN)/python benches/$$1.py "$${@:2}"; \
-	else for each in overhead classify vm; do $(BIN)/python benches/$$each.py; done; fi
+	else for each in overhead classify explain vm; do $(BIN)/python benches/$$each.py; done; fi
 
 .PHONY: fmt
 fmt: setup .venv/.dev-packages ## Format the Rust and Python code and mend what the linter can mend safely

@@ -1,0 +1,161 @@
+"""What the commands cost that a person waits for: `fscost explain` of a whole recording, with and without `--parquet`, its first line,
+`fscost --help`, and the export of an image beside a plain copy of the same bytes.
+
+Budgets on two idle cores: 1 GB of recorded content a second (300,000 requests a second where requests have 4 KiB or less on average),
+0.2 s to the first line, `--parquet` at most 1.3 times slower, an export as fast as `cp --sparse=always` of that image.
+
+The recordings are of a tree of 60,000 files like a kernel's: unpacked, object files beside the sources, these removed, all removed. They
+are made here (needs root), or found with --recordings. Times are wall times, the least of several runs; beside each its CPU time, which
+says what an idle machine would take where this one is not.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fscost import capture
+from fscost.host import environment
+from fscost.workload.recipes import tree
+from fscost.workload.recipes.request import Request
+
+FSCOST = Path(sys.executable).with_name("fscost")
+PROFILES = ("ext4", "xfs", "btrfs")
+FILES = 60_000
+SMALL_BYTES = 4096
+BUDGET_BYTES_PER_S = 1e9
+BUDGET_REQUESTS_PER_S = 300_000
+BUDGET_FIRST_LINE_S = 0.2
+BUDGET_PARQUET = 1.3
+STEPS = """set -e
+tar xf {folder}/tree.tar; sync
+cd tree; find . -name '*.txt' | awk 'NR % 2' | while read -r file; do echo "$file"; done | {python} {folder}/build.py {folder}/blob; sync
+find . -name '*.o' -delete; sync
+cd ..; rm -rf tree
+"""
+BUILD = """import random, sys
+blob = open(sys.argv[1], "rb").read()
+rng = random.Random(5)
+for line in sys.stdin:
+    size = min(int(rng.lognormvariate(9.6, 1.0)), len(blob) // 2)
+    at = rng.randrange(len(blob) - size)
+    with open(line.rstrip()[:-4] + ".o", "wb") as out:
+        out.write(blob[at : at + size])
+"""
+
+
+def make_recordings(folder: Path) -> None:
+    """One cell of each family."""
+    inputs = folder / "inputs"
+    inputs.mkdir()
+    tree.make(inputs, Request({"files": FILES, "file_bytes": 11_000, "directories": 4500}, 1, None, print))
+    # What a compiler writes compresses as programs do: the largest library at hand stands for it.
+    libraries = sorted(Path(sys.prefix, "lib").rglob("*.so*"), key=lambda file: file.stat().st_size)
+    (inputs / "blob").write_bytes(libraries[-1].read_bytes())
+    (inputs / "build.py").write_text(BUILD)
+    on = [argument for profile in PROFILES for argument in ("--on", profile)]
+    once = ["--min-repetitions", "1", "--max-repetitions", "1", "--keep", "all", "--size", "8G"]
+    steps = STEPS.format(folder=inputs, python=sys.executable)
+    command = [FSCOST, "compare", *on, *once, "--out", folder / "kernel-tree", "--", "sh", "-c", steps]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def timed(command: Sequence[str | Path]) -> dict[str, float]:
+    """Wall and CPU seconds of a command, and when its first output came; as a user runs it, with compiled modules."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=clean) as process:
+        assert process.stdout is not None
+        os.read(process.stdout.fileno(), 1)
+        first_s = time.monotonic() - begin
+        process.stdout.read()
+    wall_s, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if process.returncode:
+        raise SystemExit(f"{command} ended with {process.returncode}")
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"wall_s": wall_s, "first_s": first_s, "cpu_s": cpu_s}
+
+
+def least(runs: list[dict[str, float]]) -> dict[str, float]:
+    """Of each time."""
+    return {name: min(run[name] for run in runs) for name in runs[0]}
+
+
+def measure(recording: Path, folder: Path, runs: int) -> dict[str, Any]:
+    """All commands, one after the other in each round: what else the machine does meets all of them."""
+    found: dict[str, list[dict[str, float]]] = {"explain": [], "parquet": [], "export": [], "copy": []}
+    rows, image, copy = folder / "rows.parquet", folder / "image", folder / "copy"
+    for _ in range(runs):
+        for file in (rows, image, copy):
+            file.unlink(missing_ok=True)
+        found["explain"].append(timed([FSCOST, "explain", recording]))
+        found["parquet"].append(timed([FSCOST, "explain", recording, "--parquet", rows]))
+        found["export"].append(timed([FSCOST, "recording", "export", recording, image, "--as", "image"]))
+        found["copy"].append(timed(["cp", "--sparse=always", "--verbose", image, copy]))
+    facts = capture.info(recording)
+    totals = [disk for interval in capture.intervals(recording) for disk in interval.disks.values()]
+    requests = sum(sum(value for name, value in disk.items() if name.endswith("requests") or name == "flushes") for disk in totals)
+    return {name: least(times) for name, times in found.items()} | {"bytes": facts["content_bytes"], "requests": requests}
+
+
+def report(name: str, found: dict[str, Any]) -> dict[str, Any]:
+    """One line, and what is over budget."""
+    explain, parquet, export, copy = (found[each] for each in ("explain", "parquet", "export", "copy"))
+    is_small = found["bytes"] / found["requests"] <= SMALL_BYTES
+    rate, budget = (found["requests"], BUDGET_REQUESTS_PER_S) if is_small else (found["bytes"], BUDGET_BYTES_PER_S)
+    ratios = {"parquet": parquet["wall_s"] / explain["wall_s"], "export": export["wall_s"] / copy["wall_s"]}
+    checks = {
+        "rate": rate / explain["wall_s"] >= budget,
+        "first line": explain["first_s"] <= BUDGET_FIRST_LINE_S,
+        "parquet": ratios["parquet"] <= BUDGET_PARQUET,
+    }
+    over = [what for what, is_kept in checks.items() if not is_kept]
+    print(
+        f"{name:8} {found['requests']:9,} {found['bytes'] / 1e9:5.2f}   {explain['wall_s']:6.2f} {explain['cpu_s']:6.2f}"
+        f" {found['bytes'] / explain['wall_s'] / 1e9:6.2f} {found['requests'] / explain['wall_s'] / 1e3:7.0f} {explain['first_s']:6.2f}"
+        f"   {ratios['parquet']:7.2f}   {export['wall_s']:6.2f} {export['cpu_s']:6.2f} {copy['wall_s']:6.2f} {ratios['export']:6.2f}"
+        f"   {'OVER: ' + ', '.join(over) if over else 'met'}",
+        flush=True,
+    )
+    return {"name": name, **found, "over_budget": over}
+
+
+def main() -> None:
+    """Measure, print a line a recording, write everything."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--recordings", type=Path, help="a folder of recordings (*.fscost), instead of making them")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=Path("bench-results"))
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="fscost-bench-") as name:
+        folder = Path(name)
+        if arguments.recordings is None:
+            make_recordings(folder)
+            recordings = {path.parent.name.split(".")[0]: path for path in sorted(folder.glob("kernel-tree/cells/*/recording.fscost"))}
+        else:
+            recordings = {path.stem: path for path in sorted(arguments.recordings.glob("*.fscost"))}
+        start = least([timed([FSCOST, "--help"]) for _ in range(arguments.runs)])
+        print(f"fscost --help: {start['wall_s']:.2f} s, {start['cpu_s']:.2f} s of CPU; load {os.getloadavg()[0]:.1f}")
+        print(f"{'':24}   {'explain':30}        {'parquet':>7}   export               to a")
+        print(
+            f"{'':8} {'requests':>9} {'GB':>5}   {'wall s':>6} {'CPU s':>6} {'GB/s':>6} {'kreq/s':>7} {'1st s':>6}   {'ratio':>7}"
+            f"   {'wall s':>6} {'CPU s':>6} {'cp s':>6} {'copy':>6}"
+        )
+        lines = [report(name, measure(path, folder, arguments.runs)) for name, path in recordings.items()]
+    arguments.out.mkdir(exist_ok=True)
+    out = arguments.out / f"explain-{time.strftime('%Y%m%dT%H%M%S')}.json"
+    out.write_text(json.dumps({"environment": environment(), "help": start, "recordings": lines}, indent=2))
+    over = [line["name"] for line in lines if line["over_budget"]]
+    print(f"{out}; {'every budget is kept' if not over else 'over budget: ' + ', '.join(over)}")
+
+
+if __name__ == "__main__":
+    os.umask(0o077)
+    main()
