@@ -14,11 +14,11 @@ ALLOWED = {
     "fscost-recording": set[str](),
     "fscost-device": {"fscost-recording"},
     "fscost-agent": {"fscost-trace"},
-    "fscost-analysis": {"fscost-recording"},
+    "fscost-analysis": {"fscost-recording", "fscost-raid"},
     "fscost-trace": set[str](),
-    "fscost-bindings": {"fscost-recording", "fscost-analysis", "fscost-raid"},
+    "fscost-bindings": {"fscost-recording", "fscost-analysis"},
     "fscost-ssd": set[str](),
-    "fscost-raid": {"fscost-recording"},
+    "fscost-raid": set[str](),
 }
 """For each crate, those of our crates that it may depend on, for building or testing."""
 
