@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 from fscost.errors import DiskFullError, FscostError, HostError, InputError
 from fscost.files.place import Place, found, kind
@@ -68,11 +68,15 @@ def require_space(file: IO[bytes], path: Path, size_bytes: int) -> None:
         raise DiskFullError(f"{path} would take {size_bytes:,} bytes, and {free:,} are free there", f"free some space there, or {ANOTHER}")
 
 
-def growing(path: Path) -> IO[bytes]:
-    """A new file, 0600, that is seen while it grows."""
+def growing(path: Path, *, again: bool = False) -> BinaryIO:
+    """A new file, 0600, that is seen while it grows. With `again`, an earlier attempt may have begun it, and no link is followed."""
     with _errors(path, ANOTHER), found(path) as place:
-        _refuse_existing(place)
-        return os.fdopen(os.open(place.name, _NEW | os.O_APPEND, PRIVATE, dir_fd=place.folder), "wb")
+        if again:
+            flags = _NEW & ~os.O_EXCL
+        else:
+            _refuse_existing(place)
+            flags = _NEW
+        return os.fdopen(os.open(place.name, flags | os.O_APPEND, PRIVATE, dir_fd=place.folder), "wb")
 
 
 def seal(path: Path) -> str:

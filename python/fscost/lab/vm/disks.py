@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from fscost import files
 from fscost.errors import HostError
 from fscost.lab.vm.qemu import Qemu
 from fscost.profile.model import DiskSpec
@@ -32,7 +33,7 @@ class DiskServer:
     def __init__(self, command: Sequence[str], errors: Path) -> None:
         self.name = f"fscost-{secrets.token_hex(8)}"
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs, errors.open("ab") as stderr:
+        with theirs, files.growing(errors, again=True) as stderr:
             self._process = subprocess.Popen(
                 [*command, "--nbd", f"@{self.name}", "--control-fd", str(theirs.fileno()), "--ppid", str(os.getpid())],
                 stdin=subprocess.DEVNULL,

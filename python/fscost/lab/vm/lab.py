@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fscost import capture, host
+from fscost import capture, files, host
 from fscost.errors import HostError
 from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.cell import plan
@@ -207,7 +207,7 @@ class VmLab:
             self._machine(cell, taken, shares, attempt.how) as machine,
             self._interruptible(machine),
             self._processors.one() as processor,
-            paths.output.open("ab") as output,
+            files.growing(paths.output, again=True) as output,
             contextlib.ExitStack() as bounded,
         ):
             server.wait_ready()
