@@ -50,7 +50,7 @@ CASES = {
         {"/a": 256, "/b": 100, "/c": 100},
     ),
     "nameless, after one that had its inode": Case(
-        ("ext3", "ext4", "ext4 -O fast_commit"),
+        ("ext3", "ext4"),
         'os.close(put("old", 20)); os.sync(); os.unlink("old"); nameless(200); os.sync()',
         {"/old": 20, None: 200},
     ),
