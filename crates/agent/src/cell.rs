@@ -10,6 +10,7 @@ use crate::error::{CellError, Context, Kind, Result};
 use crate::event::{Event, Interval, emit};
 use crate::klog::KernelLog;
 use crate::mount::{self, MountInfo};
+use crate::namespace;
 use crate::plan::{MountPlan, Plan, Settle, StepPlan};
 use crate::schedule::Schedule;
 use crate::sync_calls::{SyncCalls, monotonic_ns};
@@ -100,6 +101,7 @@ impl Cell {
         self.format()?;
         self.mount()?;
         self.inspect()?;
+        namespace::protect_setup()?;
         let steps = self.plan.steps.clone();
         for (number, step) in steps.iter().enumerate() {
             self.run_step(step, number + 1 == steps.len())?;

@@ -34,14 +34,20 @@ pub fn set_recursively(path: &Path, attributes: u64) -> io::Result<()> {
     set_attributes(&mount, attributes)
 }
 
+/// Takes attributes from the mount on `path`.
+pub fn clear(path: &Path, attributes: u64) -> io::Result<()> {
+    let mount = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    change(mount.as_fd(), 0, 0, attributes, None)
+}
+
 /// Sets attributes of a mount and of those below it.
 pub fn set_attributes(tree: &OwnedFd, attributes: u64) -> io::Result<()> {
-    change(tree.as_fd(), libc::AT_RECURSIVE, attributes, None)
+    change(tree.as_fd(), libc::AT_RECURSIVE, attributes, 0, None)
 }
 
 /// Sets attributes of one mount.
 pub fn set_own(mount: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
-    change(mount, 0, attributes, None)
+    change(mount, 0, attributes, 0, None)
 }
 
 /// Lets what `owner` (user, group) owns on the file system of a detached mount appear to be `user`'s, and the other way round.
@@ -51,6 +57,7 @@ pub fn exchange_owner(tree: &OwnedFd, owner: (u32, u32), user: (u32, u32)) -> io
         tree.as_fd(),
         0,
         libc::MOUNT_ATTR_IDMAP,
+        0,
         Some(namespace.as_fd()),
     )
 }
@@ -58,12 +65,13 @@ pub fn exchange_owner(tree: &OwnedFd, owner: (u32, u32), user: (u32, u32)) -> io
 fn change(
     mount: BorrowedFd<'_>,
     flags: i32,
-    attributes: u64,
+    set: u64,
+    clear: u64,
     namespace: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
     let mut asked = libc::mount_attr {
-        attr_set: attributes,
-        attr_clr: 0,
+        attr_set: set,
+        attr_clr: clear,
         propagation: 0,
         userns_fd: namespace.map_or(0, |fd| fd.as_raw_fd() as u64),
     };

@@ -5,14 +5,14 @@
 
 use crate::error::{CellError, Context, Kind, Result};
 use crate::mount_attributes;
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, StatVfsMountFlags};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind,
     mount_change, mount_remount, move_mount, open_tree,
 };
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::ffi::{CStr, CString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 const EMPTY: &CStr = c"";
@@ -24,6 +24,8 @@ const OVERLAID: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
 const SHARED_MEMORY: &str = "/dev/shm";
 /// Settings of the whole machine, of which most know no namespace.
 const READ_ONLY: [&str; 4] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
+/// Read-only for the steps alone: `mdadm --create` names its array in the one and makes nodes in the other.
+const SETUP: [&str; 2] = ["/sys", "/dev"];
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// The directories of a cell.
@@ -88,10 +90,21 @@ impl Kept {
 
 /// Makes the host's tree read-only, and mounts what the cell has of its own.
 pub fn build(base: &Path, kept: Kept) -> Result<Directories> {
+    let setup = SETUP
+        .map(Path::new)
+        .into_iter()
+        .filter(|path| is_writable(path));
+    let setup: Vec<&Path> = setup.collect();
     mount_attributes::set_recursively(Path::new("/"), mount_attributes::READ_ONLY).context(
         Kind::Internal,
         || "make the host's files read-only (mount_setattr, Linux 5.12)",
     )?;
+    for path in setup {
+        mount_attributes::clear(path, mount_attributes::READ_ONLY)
+            .context(Kind::Internal, || {
+                format!("keep {} writable", path.display())
+            })?;
+    }
     let plain = MountFlags::NOSUID | MountFlags::NODEV;
     mount("fscost", base, "tmpfs", plain, Some(c"mode=0755")).context(Kind::Internal, || {
         format!("mount a tmpfs on {}", base.display())
@@ -211,6 +224,25 @@ fn make_directory(path: &Path, mode: u32) -> Result<()> {
     rustix::fs::mkdir(path, Mode::RWXU)
         .and_then(|()| rustix::fs::chmod(path, Mode::from_raw_mode(mode)))
         .context(Kind::Internal, || format!("make {}", path.display()))
+}
+
+/// Makes what only mkfs and mount need read-only, before the first step.
+pub fn protect_setup() -> Result<()> {
+    for path in SETUP.map(Path::new) {
+        // Its own mount alone: /dev/shm stays writable.
+        let mount = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        mount
+            .map_err(Into::into)
+            .and_then(|mount| mount_attributes::set_own(mount.as_fd(), mount_attributes::READ_ONLY))
+            .context(Kind::Internal, || {
+                format!("make {} read-only", path.display())
+            })?;
+    }
+    Ok(())
+}
+
+fn is_writable(path: &Path) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|found| !found.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 /// Makes the machine's settings in `/proc` read-only; gives what `init` itself writes to.
