@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pytest
 from tests.analysis.draws import DISK_BYTES, draw
 from tests.analysis.oracles import CHECKS, LastWriters, Names
+from tests.images import export_image
 
 from fscost import capture, profile
 from fscost.analyze import explain
@@ -81,7 +82,7 @@ def check(family: str, drawn: Drawn, rng: random.Random, folder: Path) -> None:
         written = sum(disk["write_bytes"] + disk["zero_bytes"] for disk in totals)
         for mark in ("two", "end"):
             for disk, suffix in enumerate((".img", ".log")[: len(recording.info()["disks"])]):
-                recording.export_image(disk, (folder / mark).with_suffix(suffix), mark=mark)
+                export_image(recording, disk, (folder / mark).with_suffix(suffix), mark=mark)
     assert pc.sum(table["length"]).as_py() == written
     within = explanation.within(explanation.measured).table
     unknown = within.filter(pc.or_(pc.equal(within["structure"], "unknown"), pc.fill_null(pc.equal(within["home_structure"], "unknown"), False)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests.images import export_image
 
 from fscost import capture
 from fscost.workload.model import Step
@@ -84,7 +85,7 @@ def test_tagged_content_is_in_the_recording_and_only_after_it_was_written(bench:
     recording = capture._open(result.recording)
     for mark, copies in (("write", 0), ("after", 100)):
         image = tmp_path / mark
-        recording.export_image(0, image, mark=mark)
+        export_image(recording, 0, image, mark=mark)
         assert image.read_bytes().count(block) == copies, mark
         image.unlink()
 

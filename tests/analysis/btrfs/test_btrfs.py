@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.analysis.btrfs import tools
+from tests.images import export_image
 
 from fscost import analyze, capture, profile
 from fscost.lab.base import LabOptions
@@ -194,7 +195,7 @@ def images_of(recording: Path, folder: Path, disks: int, at_ns: int) -> tools.Im
     paths = [folder / f"disk{number}.img" for number in range(disks)]
     for number, path in enumerate(paths):
         path.unlink(missing_ok=True)
-        capture._open(recording).export_image(number, path, at_ns=at_ns)
+        export_image(capture._open(recording), number, path, at_ns=at_ns)
     return tools.read(paths, at_ns)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.images import export_image
 
 from fscost import capture, profile, workload
 from fscost.lab.base import LabOptions
@@ -291,7 +292,7 @@ def test_every_block_is_what_e2fsprogs_says(spelled: str, rows_of: Callable[[Pat
     checked = tags = 0
     has_journal = spelled.startswith(("ext4", "ext3")) and "^has_journal" not in spelled
     for phase, end in zip(PHASES, (*PHASES[1:], "end"), strict=True):
-        capture._open(recording).export_image(0, tmp_path / f"{phase}.img", mark=end)
+        export_image(capture._open(recording), 0, tmp_path / f"{phase}.img", mark=end)
         image = Image(tmp_path / f"{phase}.img")
         last = last_writers(rows, marks[end], image.block_bytes)
         checked += check_owners(image, last, marks[phase], rng)
@@ -301,7 +302,7 @@ def test_every_block_is_what_e2fsprogs_says(spelled: str, rows_of: Callable[[Pat
     if has_journal:
         external = tmp_path / "journal.img" if spelled == "ext4-external-journal" else None
         if external:
-            capture._open(recording).export_image(1, external, mark="end")
+            export_image(capture._open(recording), 1, external, mark="end")
         assert check_journal(image, rows, marks[PHASES[-1]], external) > 100
         assert check_checkpoints(rows) > 100
 

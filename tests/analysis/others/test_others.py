@@ -15,6 +15,7 @@ import pytest
 from tests.analysis.oracles import LastWriters, Names, check_tags
 from tests.analysis.others import tools
 from tests.analysis.others.tools import Block
+from tests.images import export_image
 
 from fscost import capture, profile
 from fscost.analyze import explain
@@ -70,7 +71,7 @@ class Run:
         path = self.folder / f"{mark}-{disk}.img"
         if not path.exists():
             with capture.opened(self.recording) as recording:
-                recording.export_image(disk, path, mark=mark)
+                export_image(recording, disk, path, mark=mark)
         return path
 
     def last(self, mark: str, disk: str = "main") -> LastWriters:
