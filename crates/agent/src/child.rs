@@ -96,6 +96,8 @@ pub struct Launcher {
     pub dirs: Directories,
     /// Receives the output.
     pub log: Log,
+    /// Whether the kernel runs for this cell alone.
+    pub owns_kernel: bool,
 }
 
 impl Launcher {
@@ -119,8 +121,9 @@ impl Launcher {
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(self.fill.fill(shell)?);
         self.prepare(&mut command, &self.dirs.fs, env)?;
+        let owns_kernel = self.owns_kernel;
         // SAFETY: prctl, capget and capset only; nothing is allocated and no lock is taken.
-        unsafe { command.pre_exec(sandbox::drop_capabilities) };
+        unsafe { command.pre_exec(move || sandbox::drop_capabilities(owns_kernel)) };
         Ok(command)
     }
 

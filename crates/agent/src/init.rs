@@ -204,6 +204,7 @@ fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
         .map(|disk| (disk.name.clone(), disk.path.to_string_lossy().into_owned()))
         .collect();
     let launcher = Launcher {
+        owns_kernel: plan.owns_kernel,
         fill: Placeholders::new(&plan, paths),
         dirs,
         log,

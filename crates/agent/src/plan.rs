@@ -59,6 +59,9 @@ pub struct Plan {
     /// Whether the processor's clock counts its instructions.
     #[serde(default)]
     pub is_emulated: bool,
+    /// Whether the kernel runs for this cell alone, as in a guest.
+    #[serde(default)]
+    pub owns_kernel: bool,
     /// The workload.
     pub steps: Vec<StepPlan>,
 }

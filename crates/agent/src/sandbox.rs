@@ -113,8 +113,15 @@ pub fn mask_devices(own: &BTreeSet<String>) -> Result<()> {
 
 /// In a step, between fork and exec: root's next program has no more than the bounding set leaves it
 /// (capabilities(7)), and nothing by inheritance.
-pub fn drop_capabilities() -> std::io::Result<()> {
-    for capability in DROPPED {
+///
+/// In a kernel of the cell's own, a step may ask where the blocks of a file are (FIBMAP, fs/ioctl.c:
+/// CAP_SYS_RAWIO), for which vfat, jfs and reiserfs have no other call.
+pub fn drop_capabilities(owns_kernel: bool) -> std::io::Result<()> {
+    let is_kept = |capability| owns_kernel && capability == CapabilitySet::SYS_RAWIO;
+    for capability in DROPPED
+        .into_iter()
+        .filter(|&capability| !is_kept(capability))
+    {
         match remove_capability_from_bounding_set(capability) {
             // The kernel is older than the capability.
             Ok(()) | Err(Errno::INVAL) => {}

@@ -87,9 +87,11 @@ def run(spelled: str, folder: Path, shells: Iterable[str], settle: str = "remoun
     steps = tuple(Step(name, shell, settle=settle) for name, shell in zip(("one", "two", "three"), shells, strict=False))
     work = Workload("mine", steps, disk_bytes=1 << 20, input=folder / "input")
     kernels.fetch()
-    result = VmLab().run(
-        Cell(profile.resolve(spelled), work, 0, 1, 0), LabOptions(folder / "cell", DISK_BYTES, keep_recording=True), lambda _: None
-    )
+    type_ = profile.resolve(spelled).type
+    # Steps switch f2fs's counters on.
+    writable = (Path("/sys/fs/f2fs"),) if type_ == "f2fs" else ()
+    options = LabOptions(folder / "cell", DISK_BYTES, keep_recording=True, writable=writable)
+    result = VmLab().run(Cell(profile.resolve(spelled), work, 0, 1, 0), options, lambda _: None)
     assert result.status == "done", f"{result.status} ({result.kind}): {result.because}"
     assert result.recording
     assert result.output

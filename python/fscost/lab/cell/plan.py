@@ -65,6 +65,8 @@ class Place:
     """Whether these devices came into being for this cell."""
     is_emulated: bool = False
     """Whether its clock counts instructions."""
+    owns_kernel: bool = False
+    """Whether the kernel runs for this cell alone."""
 
 
 def disk_sizes_bytes(cell: Cell, disk_size_bytes: int) -> dict[str, int]:
@@ -108,6 +110,7 @@ def build(cell: Cell, options: LabOptions, formatted: FormatPlan, place: Place) 
         "sync_tracepoints": list(formatted.sync_tracepoints),
         "commit_s": _commit_s(formatted.mount_options),
         "is_emulated": place.is_emulated,
+        "owns_kernel": place.owns_kernel,
         "inspect": [{"name": name, "command": list(command)} for name, command in formatted.inspect],
         "steps": [_step(step, cell, options) for step in cell.workload.steps],
     }

@@ -389,6 +389,7 @@ def _place(cell: Cell, accelerator: Accelerator) -> plan.Place:
         disk_server=(f"{_HOME}/agent", "forward", "fscost.control"),
         devices={disk.name: f"/dev/fscost/{disk.name}" for disk in cell.profile.disks},
         is_new=True,
+        owns_kernel=True,
         is_emulated=accelerator.is_emulated,
     )
 
