@@ -40,6 +40,7 @@ class Bench:
         names = ("phase", "structure", "cause", "atime_alone", "length")
         columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {name: [] for name in names}
         columns["doubtful"] = [doubtful] * len(rows)
+        columns["disk"] = ["main"] * len(rows)
         table = pa.table({name: pa.array(list(values)) for name, values in columns.items()})
         explanation = analyze.Explanation.of(table, families or {"main": "ext"}, list(counted), frozenset())
         self.monkeypatch.setattr(analyze, "explain", lambda recording: explanation)

@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import tarfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from fscost import workload
 from fscost.errors import HostError, InputError
 from fscost.workload import inputs
-from fscost.workload.recipes import RECIPES
+from fscost.workload.recipes import RECIPES, repository
 from fscost.workload.recipes.request import Request
 
 NAMES = [builtin.name for builtin in workload.catalogue() if builtin.recipe]
@@ -205,6 +206,24 @@ def test_a_file_through_a_link_stays_inside(tmp_path: Path) -> None:
     assert (tmp_path / "tree/d/evil").read_text() == "1"
 
 
+@pytest.mark.root
+def test_a_repository_of_another_user_is_cloned_and_no_other_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    for command in (("init", "-q"), ("-c", "user.name=a", "-c", "user.email=a", "commit", "-q", "--allow-empty", "-m", "1")):
+        git(*command, cwd=source)
+    for path in (source, *source.rglob("*")):
+        os.chown(path, 65534, 65534)
+    settings: list[str] = []
+    original = repository.run_git
+    monkeypatch.setattr(
+        repository, "run_git", lambda folder, *words: settings.append((folder / "gitconfig").read_text()) or original(folder, *words)
+    )
+    assert from_source(source, tmp_path / "in").is_dir()
+    assert settings
+    assert "directory = *" not in settings[0]
+
+
 @pytest.mark.parametrize("cut", [600, -700, -20])
 def test_cut_tarballs(cut: int, tmp_path: Path) -> None:
     whole = make_tar(tmp_path / "p.tar.gz", [(member(f"f{i}"), os.urandom(5000)) for i in range(5)], "w:gz")
@@ -235,6 +254,6 @@ def test_a_tree_has_as_many_directories_as_asked_for(tmp_path: Path) -> None:
     chosen = workload.resolve("big-and-small", options={"files": "100", "directories": "18"})
     made = inputs.prepare(chosen, tmp_path)
     assert made is not None
-    with tarfile.open(made / "tree.tar") as tar:
-        members = tar.getmembers()
-    assert (sum(member.isdir() for member in members), sum(member.isfile() for member in members)) == (18, 100)
+    with zipfile.ZipFile(made / "tree.zip") as archive:
+        members = archive.infolist()
+    assert (sum(member.is_dir() for member in members), sum(not member.is_dir() for member in members)) == (18, 100)

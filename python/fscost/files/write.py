@@ -105,6 +105,8 @@ def _errors(path: Path, remedy: str) -> Iterator[None]:
     except FscostError:
         raise
     except OSError as error:
+        if error.errno == errno.ENOENT and not path.parent.exists():
+            raise InputError(f"{path} cannot be written: there is no folder {path.parent}", remedy) from error
         what = f"{path} cannot be written: {error.strerror or error}"
         if error.errno in _FULL:
             raise DiskFullError(what, f"free some space there, or {remedy}") from error

@@ -1,5 +1,6 @@
 """The run's folder: a new one, or one that an earlier run left and that this run is really the rest of."""
 
+import itertools
 import os
 import re
 from collections.abc import Sequence
@@ -23,9 +24,11 @@ _SAME = "resume with the options of the first part, or start a new run"
 
 
 def default_folder(name: str, now: datetime | None = None) -> Path:
-    """`fscost-runs/<UTC timestamp>-<name>`, in the working directory."""
+    """`fscost-runs/<UTC timestamp>-<name>`, in the working directory; numbered where an earlier run has that name."""
     slug = "".join(character if character.isalnum() or character in "._" else "-" for character in name)[:60].strip("-.") or "run"
-    return Path("fscost-runs") / f"{now or datetime.now(UTC):%Y%m%dT%H%M%SZ}-{slug}"
+    folder = Path("fscost-runs") / f"{now or datetime.now(UTC):%Y%m%dT%H%M%SZ}-{slug}"
+    others = (folder.with_name(f"{folder.name}-{number}") for number in itertools.count(2))
+    return next(each for each in itertools.chain([folder], others) if not os.path.lexists(each))
 
 
 def refuse_used(folder: Path, *, trust: bool = False) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from tests.analysis.strip import work
 
@@ -162,11 +163,21 @@ def test_the_explanation_stays(case: Case) -> None:
     assert {reached for word, reached in REACHED.items() if word in case.spelled} <= set(original["structure"].to_pylist())
     kept, kept_paths = rows(case.stripped["keep"])
     assert kept.equals(original)
-    assert kept_paths.equals(paths)
+    if "fast_commit" not in case.spelled:
+        assert kept_paths.equals(paths)
     replaced, replaced_paths = rows(case.stripped["replace"])
     assert replaced.equals(original)
     # One renaming, and one to one: names of one or two bytes, of which there may be too few, are not among these.
     pairs = pa.table({"old": paths, "new": replaced_paths}).group_by(["old", "new"]).aggregate([]).to_pylist()
+    if "fast_commit" in case.spelled:
+        # Digests stand in for the fast-commit area: a name that only it has told is unknown, or another that the file had.
+        files = zip(original["inode"].to_pylist(), paths.to_pylist(), kept_paths.to_pylist(), strict=True)
+        had: dict[int, set[str]] = {}
+        told = [(inode, new) for inode, old, new in files if had.setdefault(inode, set()).add(old) or new is not None]
+        assert [each for each in told if each[1] not in had[each[0]]] == []
+        assert len(told) > 0
+        same = pc.fill_null(pc.equal(paths, kept_paths), False)
+        pairs = pa.table({"old": paths.filter(same), "new": replaced_paths.filter(same)}).group_by(["old", "new"]).aggregate([]).to_pylist()
     forth: dict[str, str] = {}
     back: dict[str, str] = {}
     for pair in pairs:

@@ -15,6 +15,7 @@ FILE, EXECUTABLE, SYMLINK = b"100644", b"100755", b"120000"
 
 # What a step's git reads instead of the user's and the host's settings: no background repacking, no refusal because the
 # repository belongs to another user (safe.directory is honoured in a configuration file only, git-config(1)).
+# The repository is one that fscost made.
 CONFIG = "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[safe]\n\tdirectory = *\n[advice]\n\tdetachedHead = false\n"
 
 
@@ -89,6 +90,8 @@ def environment(folder: Path) -> dict[str, str]:
         "GIT_CONFIG_GLOBAL": str(folder / "gitconfig"),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
+        # A repository from elsewhere could name a program that fetches what it lacks (CVE-2024-32004).
+        "GIT_NO_LAZY_FETCH": "1",
         "GIT_AUTHOR_NAME": "fscost",
         "GIT_AUTHOR_EMAIL": "fscost@localhost",
         "GIT_AUTHOR_DATE": f"{_EPOCH_S} +0000",

@@ -33,7 +33,10 @@ def make(folder: Path, request: Request) -> None:
 
 
 def _clone(folder: Path, source: Path) -> None:
-    (folder / "gitconfig").write_text(CONFIG)
+    # git refuses repositories of other users (safe.directory). Only the one that was named is let through.
+    place = source.resolve()
+    trusted = "".join(f"\tdirectory = {_config_value(path)}\n" for path in (place, place / ".git"))
+    (folder / "gitconfig").write_text(f"[safe]\n{trusted}\tdirectory = {_config_value(folder.resolve() / 'repo')}\n")
     # --no-local: only what HEAD's branch reaches is copied, into one pack.
     command = ("clone", "-q", "--bare", "--no-local", "--single-branch", "--no-tags", "--template=")
     run_git(folder, *command, "--", str(source.absolute()), str(folder / "repo"))
@@ -41,6 +44,12 @@ def _clone(folder: Path, source: Path) -> None:
         run_git(folder, "-C", str(folder / "repo"), "rev-parse", "--verify", "HEAD")
     except InputError:
         raise InputError(f"--source {source}: the repository has no commit", "commit something in it") from None
+    (folder / "gitconfig").write_text(CONFIG)
+
+
+def _config_value(path: Path) -> str:
+    """A path as git-config(1) quotes it."""
+    return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def _files(tar: tarfile.TarFile, source: Path, request: Request) -> Iterator[tuple[bytes, bytes, bytes]]:
