@@ -1,6 +1,7 @@
 """A cell whose agent is a fake, and a native module whose recording is a fake."""
 
 import json
+import os
 import struct
 import sys
 from collections.abc import Iterator
@@ -80,10 +81,10 @@ class FakeNative:
             def explain(self) -> Any:
                 raise PanicException(fake.panic)
 
-            def pack(self, path: str, level: int) -> int:
+            def pack(self, descriptor: int, path: str, level: int) -> int:
                 if fake.pack_error:
                     raise RecordingError(fake.pack_error)
-                return Path(path).write_bytes(b"packed")
+                return os.write(descriptor, b"packed")
 
             def requests(self) -> Iterator[dict[str, Any]]:
                 wide, narrow = struct.pack("<2Q", 0, 4096), struct.pack("<2H", 0, 0)

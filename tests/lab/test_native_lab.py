@@ -312,7 +312,7 @@ def test_a_disk_too_small_for_the_workload_says_how_large(stage: Any) -> None:
     stage.options = dataclasses.replace(stage.options, disk_size_bytes=1 << 19)
     result = stage.run()
     assert (result.status, result.kind) == ("failed", "plan")
-    assert "--disk-size 1M" in result.because
+    assert "--size 1M" in result.because
 
 
 def test_two_steps_of_one_name_are_refused(stage: Any) -> None:

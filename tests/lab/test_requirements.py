@@ -61,7 +61,7 @@ def test_a_disk_too_small(stage: Any) -> None:
     found = reason(stage, disk_size_bytes=1000)
     assert found is not None
     assert "too small" in found
-    assert "--disk-size 1M" in found
+    assert "--size 1M" in found
 
 
 def test_what_the_profile_says_of_its_disk(stage: Any) -> None:

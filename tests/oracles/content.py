@@ -46,7 +46,8 @@ def read(recording: Path, disk: int, scratch: Path) -> Content:
     """All that was written to a disk; `scratch` is a file that is not there yet."""
     with capture.opened(recording) as source:
         block = source.info()["disks"][disk]["logical_block_bytes"]
-        source.export_dm_log_writes(disk, str(scratch))
+        with scratch.open("w+b") as log:
+            source.export_dm_log_writes(disk, log.fileno(), str(scratch), lambda _: None)
         requests = {name: [] for name in ("event", "offset", "length", "disk", "op")}
         for batch in source.requests():
             for name, kind in (("event", "<u8"), ("offset", "<u8"), ("length", "<u8"), ("disk", "<u2"), ("op", "u1")):
