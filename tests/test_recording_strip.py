@@ -64,7 +64,7 @@ def test_what_was_cut_is_said_and_what_is_damaged_becomes_nothing(tmp_path: Path
     assert (result.returncode, out.exists()) == (2, False)
     assert "checksum" in result.stderr
     elsewhere = fscost("recording", "strip", source, tmp_path / "none" / "out")
-    assert (elsewhere.returncode, elsewhere.stderr.splitlines()[0]) == (2, f"fscost: there is no folder {tmp_path / 'none'}")
+    assert (elsewhere.returncode, elsewhere.stderr.splitlines()[0].endswith(f": there is no folder {tmp_path / 'none'}")) == (2, True)
 
 
 def test_what_exists_stays(tmp_path: Path) -> None:

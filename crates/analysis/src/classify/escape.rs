@@ -42,7 +42,8 @@ mod tests {
         let mut bytes = Vec::new();
         let mut rest = text.as_bytes();
         while let [first, tail @ ..] = rest {
-            (bytes.push(*first), rest = tail);
+            bytes.push(*first);
+            rest = tail;
             if *first == b'\\' {
                 bytes.pop();
                 if tail[0] == b'\\' {
