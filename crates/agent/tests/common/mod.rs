@@ -88,6 +88,8 @@ impl Place {
     }
 
     pub fn start(&self, plan: &Value) -> Agent {
+        // The agent makes its log and never takes one that is there; a place may have several cells.
+        let _ = std::fs::remove_file(self.path("output.log"));
         let mut child = Command::new(env!("CARGO_BIN_EXE_fscost-agent"))
             .arg("run")
             .env(MARK, self.mark())
