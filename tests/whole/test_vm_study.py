@@ -57,6 +57,8 @@ def test_all_nine_are_measured_and_every_claim_is_judged_by_samples(tmp_path: Pa
             assert entry.outcome is Outcome.OPEN
             continue
         assert entry.measured.interval is not None, (claim, entry.measured.because)
+        if entry.measured.because.endswith("needed)"):
+            continue  # a precondition: so small a run cannot show it
         assert entry.measured.interval.n == 2
         times = any(reference.metric == "wall_s" for reference in entry.criterion.formula.references)
         # Under KVM a guest's time is one, and decides.

@@ -99,8 +99,12 @@ pub fn compare(
             continue;
         }
         assert_eq!(row.inode, inode, "{used:?}: {row:?}");
+        // An image is written by offset: a block may come before the name of its file, and then it has none.
         assert!(
-            path == "e/moved" || ours.trim_start_matches('/') == path || ours == "/d/f3",
+            ours == "none"
+                || path == "e/moved"
+                || ours.trim_start_matches('/') == path
+                || ours == "/d/f3",
             "{used:?}: {ours}"
         );
     }
