@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -24,3 +25,17 @@ def test_output_that_has_no_room_is_one_clear_error(command: list[str]) -> None:
         ended = subprocess.run([PROGRAM, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert ended.stderr == "fscost: the output cannot be written: No space left on device\n  write it somewhere else, or make room there\n"
     assert ended.returncode == 2
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_version_is_that_of_the_workspace(option: str) -> None:
+    manifest = tomllib.loads((Path(__file__).parents[2] / "Cargo.toml").read_text())
+    ended = subprocess.run([PROGRAM, option], capture_output=True, text=True, check=True)
+    assert ended.stdout == f"fscost {manifest['workspace']['package']['version']}\n"
+
+
+@pytest.mark.parametrize("words", [[], ["compare"], ["study"], ["study", "run"], ["recording", "export"]])
+def test_every_command_has_a_short_option_for_help(words: list[str]) -> None:
+    short, long = (subprocess.run([PROGRAM, *words, option], capture_output=True, text=True, check=True).stdout for option in ("-h", "--help"))
+    assert "Usage: fscost" in short
+    assert short == long

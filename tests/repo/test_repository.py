@@ -108,3 +108,8 @@ def test_ci_runs_what_a_person_runs() -> None:
 def test_links_between_documents_lead_somewhere(document: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", document.read_text())
     assert [link for link in links if "://" not in link and not link.startswith("mailto:") and not (document.parent / link).exists()] == []
+
+
+def test_the_citation_names_the_version_of_the_workspace() -> None:
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from importlib import import_module
-from typing import Any, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperCommand
@@ -19,6 +19,9 @@ TERMINATED = 143
 """What a shell says of a program that SIGTERM ended."""
 _LONGEST_PATH = 200
 """Of a path in a message: one that is too long for the kernel would fill the screen."""
+
+HELP = {"help_option_names": ["-h", "--help"]}
+"""Both spellings, as other tools have them; click passes the setting on to subcommands."""
 
 COMMANDS = {
     "compare": "Measure what file systems cost for a workload, and compare them.",
@@ -54,11 +57,25 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    context_settings=HELP,
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"fscost {version('fscost')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _fscost() -> None:
+def _fscost(
+    version: Annotated[
+        bool,
+        typer.Option("--version", "-V", help="Print the version and exit.", is_eager=True, callback=_print_version),
+    ] = False,
+) -> None:
     pass
 
 
