@@ -1,4 +1,5 @@
-//! md arrays as pure arithmetic: what a member's superblock says, and which byte of the array lies where on which member.
+//! md arrays as pure arithmetic: what a member's superblock says, which byte of the array lies where on which member,
+//! and which requests the members receive for those of the array.
 //!
 //! Nothing here reads a disk or knows a recording. Numbers come from superblocks, which are hostile
 //! input: [`Map::new`] refuses those that the arithmetic could not carry.
@@ -11,7 +12,11 @@ mod mirrored;
 mod parity;
 mod striped;
 mod superblock;
+mod write_path;
 
 pub use map::{Geometry, Level, Map, Piece, Place, Role};
 pub use member::{Area, Member};
 pub use superblock::{PLACES, Superblock};
+pub use write_path::{
+    Array, Error, Load, MemberRequest, Method, Operation, Rmw, Row, RowCounts, Timeline, WritePath,
+};

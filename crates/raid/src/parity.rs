@@ -157,6 +157,14 @@ impl Parity {
         places.collect()
     }
 
+    /// The members with data and those with parity, as bits, at an offset of all members.
+    pub(crate) fn members_of_row(&self, offset: u64) -> (u64, u64) {
+        let stripe = self.stripe(offset / self.chunk_bytes);
+        let data = stripe.data().fold(0, |bits, member| bits | 1 << member);
+        let parity = 1 << stripe.p | stripe.q.map_or(0, |q| 1 << q);
+        (data, parity)
+    }
+
     fn stripe_bytes(&self) -> u64 {
         self.chunk_bytes * (self.members - self.parities)
     }

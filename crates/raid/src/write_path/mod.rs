@@ -1,0 +1,295 @@
+//! The requests that an array's members receive for the requests of the array device, as Linux md makes them.
+//!
+//! Levels without parity (`drivers/md/{md-linear,raid0,raid1,raid10}.c`) split a request at chunk boundaries. The
+//! model sends the pieces at once, and merges pieces of one request that are contiguous on a member.
+//!
+//! Levels with parity (`drivers/md/raid5.c`) write through the [stripe cache](stripes): blocks of a batch gather in
+//! 4 KiB stripes, and each stripe then chooses between read-modify-write and reconstruct-write. The caller ends a
+//! batch with [`Array::settle`]; a flush ends it too.
+//!
+//! Modelled is a clean array with all its members and without resync, journal or partial parity log. Writes of md's own
+//! superblocks and write-intent bitmap are not part of it.
+
+mod load;
+mod stripes;
+
+pub use load::{Load, Timeline};
+pub use stripes::{Method, Rmw, Row, RowCounts};
+
+use crate::{Geometry, Map, Place};
+use stripes::Stripes;
+
+/// `max_sectors_kb` of most disks (`BLK_DEF_MAX_SECTORS_CAP`): contiguous pieces are merged up to this size.
+const MAX_REQUEST_BYTES: u64 = 1280 << 10;
+
+/// Kind of a member's request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    /// Read that the array's user asked for.
+    Read,
+    /// Read that md needs to compute parity.
+    Preread,
+    /// Write of data, of parity, or of both where they are contiguous.
+    Write,
+    /// Discard.
+    Discard,
+    /// Flush of the member's cache.
+    Flush,
+}
+
+/// A request of a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MemberRequest {
+    /// Index of the member.
+    pub member: usize,
+    /// Its kind.
+    pub operation: Operation,
+    /// Byte offset in the member's data area.
+    pub offset: u64,
+    /// Its length; 0 for a flush.
+    pub bytes: u64,
+    /// The part of `bytes` that is parity (P and Q), or a copy after the first.
+    pub redundant_bytes: u64,
+}
+
+/// An array that has no write path, or a request that it cannot take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// No array has this shape: [`Map::new`] refuses it.
+    Shape,
+    /// RAID 4, 5 and 6 work in blocks of 4 KiB.
+    Chunk {
+        /// The chunk's size.
+        chunk_bytes: u64,
+    },
+    /// It ends beyond the array.
+    BeyondEnd {
+        /// Where it ends.
+        end: u64,
+        /// Size of the array.
+        array_bytes: u64,
+    },
+    /// The array has more members than the write path of RAID 4, 5 and 6 covers.
+    TooManyMembers {
+        /// Its members.
+        members: usize,
+    },
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::Shape => {
+                f.write_str("no array has this level, layout, chunk and number of members")
+            }
+            Error::Chunk { chunk_bytes } => {
+                write!(
+                    f,
+                    "a chunk of {chunk_bytes} bytes: RAID 4, 5 and 6 take multiples of 4096"
+                )
+            }
+            Error::BeyondEnd { end, array_bytes } => {
+                write!(
+                    f,
+                    "a request ends at byte {end}, and the array has {array_bytes}"
+                )
+            }
+            Error::TooManyMembers { members } => write!(
+                f,
+                "{members} members: RAID 4, 5 and 6 are modelled for at most {}",
+                stripes::MOST_MEMBERS
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// How md is set up beyond the array's shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WritePath {
+    /// When parity is computed from old parity (`rmw_level` in sysfs).
+    pub rmw: Rmw,
+    /// Stripes of 4 KiB on each member that md caches (`stripe_cache_size` in sysfs). md enlarges its cache under load;
+    /// the model does not.
+    pub cached_stripes: usize,
+}
+
+impl Default for WritePath {
+    /// As md starts an array.
+    fn default() -> WritePath {
+        WritePath {
+            rmw: Rmw::WhenFewerReads,
+            cached_stripes: 256,
+        }
+    }
+}
+
+/// An array that requests are made to.
+#[derive(Debug, Clone)]
+pub struct Array {
+    map: Map,
+    members: usize,
+    stripes: Option<Stripes>,
+}
+
+impl Array {
+    /// An array of this shape, with nothing in its cache.
+    pub fn new(geometry: &Geometry, options: WritePath) -> Result<Array, Error> {
+        let map = Map::new(geometry).ok_or(Error::Shape)?;
+        let (members, chunk_bytes) = (geometry.member_bytes.len(), geometry.chunk_bytes);
+        let stripes = match &map {
+            Map::Striped(_) | Map::Mirrored(_) => None,
+            Map::Parity(_) if members > stripes::MOST_MEMBERS => {
+                return Err(Error::TooManyMembers { members });
+            }
+            Map::Parity(_) if !chunk_bytes.is_multiple_of(stripes::BLOCK_BYTES) => {
+                return Err(Error::Chunk { chunk_bytes });
+            }
+            Map::Parity(map) => Some(Stripes::new(map.clone(), options)),
+        };
+        Ok(Array {
+            map,
+            members,
+            stripes,
+        })
+    }
+
+    /// Size of the array.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.map.size_bytes()
+    }
+
+    /// How many members it has.
+    #[must_use]
+    pub fn members(&self) -> usize {
+        self.members
+    }
+
+    /// Rows of 4 KiB that were written, by how their parity was computed. All 0 without parity.
+    #[must_use]
+    pub fn rows(&self) -> RowCounts {
+        self.stripes
+            .as_ref()
+            .map(Stripes::counts)
+            .unwrap_or_default()
+    }
+
+    /// Reads. Of several copies the first is read, as md does while nothing else is being read from that member; the
+    /// total over all members is exact in any case.
+    pub fn read(
+        &mut self,
+        offset: u64,
+        bytes: u64,
+        out: &mut Vec<MemberRequest>,
+    ) -> Result<(), Error> {
+        self.check(offset, bytes)?;
+        self.send(Operation::Read, offset, bytes, 1, out);
+        Ok(())
+    }
+
+    /// Writes. With parity, the members' requests come with the next [`settle`](Array::settle), or earlier if the cache
+    /// is full.
+    pub fn write(
+        &mut self,
+        offset: u64,
+        bytes: u64,
+        out: &mut Vec<MemberRequest>,
+    ) -> Result<(), Error> {
+        self.check(offset, bytes)?;
+        match &mut self.stripes {
+            Some(stripes) => stripes.write(offset, bytes, out),
+            None => self.send(Operation::Write, offset, bytes, usize::MAX, out),
+        }
+        Ok(())
+    }
+
+    /// Discards. With parity md drops them: `devices_handle_discard_safely` of raid456 is off.
+    pub fn discard(
+        &mut self,
+        offset: u64,
+        bytes: u64,
+        out: &mut Vec<MemberRequest>,
+    ) -> Result<(), Error> {
+        self.check(offset, bytes)?;
+        if self.stripes.is_none() {
+            self.send(Operation::Discard, offset, bytes, usize::MAX, out);
+        }
+        Ok(())
+    }
+
+    /// Flushes every member (`md_flush_request()`), after what waits.
+    pub fn flush(&mut self, out: &mut Vec<MemberRequest>) {
+        self.settle(out);
+        out.extend((0..self.members).map(|member| MemberRequest {
+            member,
+            operation: Operation::Flush,
+            offset: 0,
+            bytes: 0,
+            redundant_bytes: 0,
+        }));
+    }
+
+    /// Ends a batch: every stripe that gathered writes is written.
+    pub fn settle(&mut self, out: &mut Vec<MemberRequest>) {
+        if let Some(stripes) = &mut self.stripes {
+            stripes.settle(out);
+        }
+    }
+
+    fn check(&self, offset: u64, bytes: u64) -> Result<(), Error> {
+        let (end, array_bytes) = (offset.saturating_add(bytes), self.size_bytes());
+        match end > array_bytes {
+            true => Err(Error::BeyondEnd { end, array_bytes }),
+            false => Ok(()),
+        }
+    }
+
+    /// The pieces of a request on the first `copies` of its places.
+    fn send(
+        &self,
+        operation: Operation,
+        offset: u64,
+        bytes: u64,
+        copies: usize,
+        out: &mut Vec<MemberRequest>,
+    ) {
+        let (mut at, end) = (offset, offset + bytes);
+        let mut pieces = Vec::new();
+        while at < end {
+            let (places, length) = self.map.places(at);
+            let length = length.min(end - at);
+            for (copy, &Place { member, offset }) in places.iter().take(copies).enumerate() {
+                pieces.push(MemberRequest {
+                    member,
+                    operation,
+                    offset,
+                    bytes: length,
+                    redundant_bytes: if copy == 0 { 0 } else { length },
+                });
+            }
+            at += length;
+        }
+        merge(pieces, out);
+    }
+}
+
+/// Contiguous pieces of one kind become one request.
+fn merge(mut pieces: Vec<MemberRequest>, out: &mut Vec<MemberRequest>) {
+    pieces.sort_by_key(|piece| (piece.member, piece.operation, piece.offset));
+    let begin = out.len();
+    for piece in pieces {
+        match out[begin..].last_mut() {
+            Some(last)
+                if (last.member, last.operation) == (piece.member, piece.operation)
+                    && last.offset + last.bytes == piece.offset
+                    && last.bytes + piece.bytes <= MAX_REQUEST_BYTES =>
+            {
+                last.bytes += piece.bytes;
+                last.redundant_bytes += piece.redundant_bytes;
+            }
+            _ => out.push(piece),
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The stripe cache of RAID 4, 5 and 6, and the choice between read-modify-write and reconstruct-write.
+//!
+//! A *stripe* is a row of 4 KiB blocks at one offset of all members (`RAID5_STRIPE_SIZE`). Blocks that md has read or
+//! written stay up to date until another stripe takes the cache entry, and are not read again.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{MemberRequest, Operation, WritePath, merge};
+use crate::Place;
+use crate::parity::Parity;
+
+/// Members are bits of a `u64`.
+pub(super) const MOST_MEMBERS: usize = 64;
+pub(super) const BLOCK_BYTES: u64 = 4096;
+const SECTOR_BYTES: u64 = 512;
+/// All sectors of a block.
+const WHOLE: u8 = u8::MAX;
+
+/// `rmw_level` (`Documentation/ABI/testing/sysfs-block`, `PARITY_*_RMW` in `drivers/md/raid5.c`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rmw {
+    /// 0: always reconstruct.
+    Never,
+    /// 1, the default: only if it takes fewer reads than reconstructing.
+    WhenFewerReads,
+    /// 2: also if it takes as many.
+    WhenNoMoreReads,
+}
+
+/// How a row's parity is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// From all data of the row.
+    Reconstruct,
+    /// From old parity, old data and new data.
+    ReadModifyWrite,
+}
+
+/// Rows written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RowCounts {
+    /// All data of the row was new: nothing had to be read.
+    pub full: u64,
+    /// Part of it was new, and the cache had the rest.
+    pub cached: u64,
+    /// Parity from the data of the whole row, some of it read.
+    pub reconstruct: u64,
+    /// Parity from old parity and old data, some of it read.
+    pub read_modify_write: u64,
+}
+
+/// The members of a row as bits, and what is new in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Members with data.
+    pub data: u64,
+    /// Members with P or Q.
+    pub parity: u64,
+    /// Data blocks with new sectors.
+    pub new: u64,
+    /// Of `new`, blocks that are replaced as a whole.
+    pub overwritten: u64,
+    /// Blocks that md holds in memory.
+    pub up_to_date: u64,
+}
+
+impl Row {
+    /// The method that md takes, and the blocks that it reads (`handle_stripe_dirtying()`).
+    #[must_use]
+    pub fn method(&self, rmw: Rmw) -> (Method, u64) {
+        let for_modify = (self.new | self.parity) & !self.up_to_date;
+        let for_reconstruct = self.data & !self.overwritten & !self.up_to_date;
+        let (modify, reconstruct) = (for_modify.count_ones(), for_reconstruct.count_ones());
+        let is_modify = match rmw {
+            Rmw::Never => false,
+            Rmw::WhenFewerReads => modify < reconstruct,
+            Rmw::WhenNoMoreReads => modify <= reconstruct && reconstruct > 0,
+        };
+        match is_modify {
+            true => (Method::ReadModifyWrite, for_modify),
+            false => (Method::Reconstruct, for_reconstruct),
+        }
+    }
+}
+
+/// A stripe in the cache.
+#[derive(Debug, Clone, Default)]
+struct Stripe {
+    up_to_date: u64,
+    /// Its place in the order of last use.
+    used: u64,
+}
+
+/// The cache, and the stripes that wait in it.
+#[derive(Debug, Clone)]
+pub(super) struct Stripes {
+    map: Parity,
+    options: WritePath,
+    /// By number: what waits, as members with the sectors that are new.
+    waiting: BTreeMap<u64, Vec<(usize, u8)>>,
+    /// Stripes in the order in which they began to wait; those written meanwhile are skipped.
+    arrivals: Vec<u64>,
+    cached: HashMap<u64, Stripe>,
+    by_use: BTreeMap<u64, u64>,
+    uses: u64,
+    counts: RowCounts,
+}
+
+impl Stripes {
+    pub(super) fn new(map: Parity, options: WritePath) -> Stripes {
+        Stripes {
+            map,
+            options,
+            waiting: BTreeMap::new(),
+            arrivals: Vec::new(),
+            cached: HashMap::new(),
+            by_use: BTreeMap::new(),
+            uses: 0,
+            counts: RowCounts::default(),
+        }
+    }
+
+    pub(super) fn counts(&self) -> RowCounts {
+        self.counts
+    }
+
+    /// Gathers a write, block by block.
+    pub(super) fn write(&mut self, offset: u64, bytes: u64, out: &mut Vec<MemberRequest>) {
+        let (mut at, end) = (offset, offset + bytes);
+        while at < end {
+            let (places, run) = self.map.places(at);
+            let Some(&Place { member, offset }) = places.first() else {
+                return; // Array::write() has checked the bounds
+            };
+            let length = run.min(BLOCK_BYTES - offset % BLOCK_BYTES).min(end - at);
+            self.gather(
+                offset / BLOCK_BYTES,
+                member,
+                sectors(offset % BLOCK_BYTES, length),
+                out,
+            );
+            at += length;
+        }
+    }
+
+    fn gather(&mut self, number: u64, member: usize, new: u8, out: &mut Vec<MemberRequest>) {
+        let overlaps = |waiting: &Vec<(usize, u8)>| {
+            waiting
+                .iter()
+                .any(|&(other, sectors)| other == member && sectors & new != 0)
+        };
+        // A write to sectors that wait already sleeps until they are written (R5_Overlap).
+        if self.waiting.get(&number).is_some_and(overlaps) {
+            self.settle(out);
+        }
+        if !self.waiting.contains_key(&number) {
+            self.make_room(out);
+            self.arrivals.push(number);
+        }
+        let waiting = self.waiting.entry(number).or_default();
+        match waiting.iter_mut().find(|(other, _)| *other == member) {
+            Some((_, sectors)) => *sectors |= new,
+            None => waiting.push((member, new)),
+        }
+    }
+
+    /// A stripe needs a free entry. Full rows are written first; partial ones are delayed as long as possible
+    /// (`STRIPE_DELAYED`).
+    fn make_room(&mut self, out: &mut Vec<MemberRequest>) {
+        if self.waiting.len() < self.options.cached_stripes.max(1) {
+            return;
+        }
+        let arrivals = std::mem::take(&mut self.arrivals);
+        let (full, partial): (Vec<u64>, Vec<u64>) = arrivals
+            .into_iter()
+            .partition(|&number| self.is_full(number));
+        let now = if full.is_empty() { &partial } else { &full };
+        self.write_out(now, out);
+        if !full.is_empty() {
+            self.arrivals = partial;
+        }
+    }
+
+    pub(super) fn settle(&mut self, out: &mut Vec<MemberRequest>) {
+        let arrivals = std::mem::take(&mut self.arrivals);
+        self.write_out(&arrivals, out);
+    }
+
+    fn is_full(&self, number: u64) -> bool {
+        let row = self.row(number);
+        row.overwritten == row.data
+    }
+
+    fn row(&self, number: u64) -> Row {
+        let (data, parity) = self.map.members_of_row(number * BLOCK_BYTES);
+        let waiting = self.waiting.get(&number).map_or(&[][..], Vec::as_slice);
+        let bits = |whole: bool| {
+            let chosen = waiting
+                .iter()
+                .filter(|&&(_, sectors)| !whole || sectors == WHOLE);
+            chosen.fold(0, |bits, &(member, _)| bits | 1 << member)
+        };
+        Row {
+            data,
+            parity,
+            new: bits(false),
+            overwritten: bits(true),
+            up_to_date: self
+                .cached
+                .get(&number)
+                .map_or(0, |stripe| stripe.up_to_date),
+        }
+    }
+
+    /// Writes these stripes, in this order of use.
+    fn write_out(&mut self, numbers: &[u64], out: &mut Vec<MemberRequest>) {
+        let mut pieces = Vec::new();
+        for &number in numbers {
+            let row = self.row(number);
+            let (method, reads) = row.method(self.options.rmw);
+            let count = match (row.overwritten == row.data, reads, method) {
+                (true, ..) => &mut self.counts.full,
+                (_, 0, _) => &mut self.counts.cached,
+                (_, _, Method::Reconstruct) => &mut self.counts.reconstruct,
+                (_, _, Method::ReadModifyWrite) => &mut self.counts.read_modify_write,
+            };
+            *count += 1;
+            for member in members(reads) {
+                pieces.push(block(number, member, Operation::Preread, 0));
+            }
+            for member in members(row.new) {
+                pieces.push(block(number, member, Operation::Write, 0));
+            }
+            for member in members(row.parity) {
+                pieces.push(block(number, member, Operation::Write, BLOCK_BYTES));
+            }
+            self.waiting.remove(&number);
+            self.cache(number, row.up_to_date | reads | row.new | row.parity);
+        }
+        // Reads of a batch come before its writes.
+        let (reads, writes) = pieces
+            .into_iter()
+            .partition(|piece| piece.operation == Operation::Preread);
+        merge(reads, out);
+        merge(writes, out);
+    }
+
+    /// Marks blocks as up to date, and this stripe as the last one used.
+    fn cache(&mut self, number: u64, up_to_date: u64) {
+        self.uses += 1;
+        let stripe = self.cached.entry(number).or_default();
+        self.by_use.remove(&stripe.used);
+        *stripe = Stripe {
+            up_to_date,
+            used: self.uses,
+        };
+        self.by_use.insert(self.uses, number);
+        if self.cached.len() > self.options.cached_stripes
+            && let Some((_, oldest)) = self.by_use.pop_first()
+        {
+            self.cached.remove(&oldest);
+        }
+    }
+}
+
+fn block(number: u64, member: usize, operation: Operation, redundant_bytes: u64) -> MemberRequest {
+    MemberRequest {
+        member,
+        operation,
+        offset: number * BLOCK_BYTES,
+        bytes: BLOCK_BYTES,
+        redundant_bytes,
+    }
+}
+
+/// The sectors of a block that a range touches.
+fn sectors(within: u64, length: u64) -> u8 {
+    let (first, end) = (
+        within / SECTOR_BYTES,
+        (within + length).div_ceil(SECTOR_BYTES),
+    );
+    (first..end).fold(0, |bits, sector| bits | 1 << sector)
+}
+
+fn members(bits: u64) -> impl Iterator<Item = usize> {
+    (0..MOST_MEMBERS).filter(move |&member| bits >> member & 1 == 1)
+}

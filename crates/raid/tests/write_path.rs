@@ -1,0 +1,446 @@
+//! What members receive: against closed forms, and against members whose content is computed from the address map.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use fscost_raid::{
+    Array, Error, Geometry, Level, Load, Map, MemberRequest, Method, Operation, Rmw, Role, Row,
+    Timeline, WritePath,
+};
+use proptest::prelude::*;
+
+const KIB: u64 = 1 << 10;
+const BLOCK: u64 = 4 * KIB;
+const LEFT_SYMMETRIC: u32 = 2;
+const TWO_NEAR: u32 = 0x102;
+
+fn geometry(level: Level, layout: u32, members: usize, chunk: u64) -> Geometry {
+    Geometry {
+        level,
+        layout,
+        chunk_bytes: chunk,
+        member_bytes: vec![4096 * KIB; members],
+    }
+}
+
+/// With no more cache than what waits: no row finds its blocks up to date.
+const COLD: WritePath = WritePath {
+    rmw: Rmw::WhenFewerReads,
+    cached_stripes: 1,
+};
+
+fn array(level: Level, layout: u32, members: usize, options: WritePath) -> Array {
+    Array::new(&geometry(level, layout, members, 64 * KIB), options).unwrap()
+}
+
+/// What each member received for these writes, each a batch of its own.
+fn loads(array: &mut Array, writes: impl IntoIterator<Item = (u64, u64)>) -> Vec<Load> {
+    let mut loads = vec![Load::default(); array.members()];
+    let mut out = Vec::new();
+    for (offset, bytes) in writes {
+        array.write(offset, bytes, &mut out).unwrap();
+        array.settle(&mut out);
+        for request in out.drain(..) {
+            loads[request.member].add(&request);
+        }
+    }
+    loads
+}
+
+fn sum(loads: &[Load], of: fn(&Load) -> u64) -> u64 {
+    loads.iter().map(of).sum()
+}
+
+#[test]
+fn closed_form_full_rows_cost_n_over_data_members_and_read_nothing() {
+    for (level, parities) in [(Level::Raid4, 1), (Level::Raid5, 1), (Level::Raid6, 2)] {
+        for members in 3 + parities..9 {
+            let mut array = array(level, LEFT_SYMMETRIC, members, WritePath::default());
+            let data = (members - parities) as u64;
+            let bytes = 64 * KIB * data * 16;
+            let loads = loads(&mut array, [(0, bytes)]);
+            assert_eq!(
+                sum(&loads, |load| load.write_bytes) * data,
+                bytes * members as u64
+            );
+            assert_eq!(
+                sum(&loads, |load| load.preread_bytes),
+                0,
+                "{level:?} on {members}"
+            );
+            assert_eq!(array.rows().full, 16 * 16);
+        }
+    }
+}
+
+#[test]
+fn closed_form_one_block_is_two_writes_and_the_cheaper_reads() {
+    // Members, reads: reconstructing reads n - 2 blocks, modifying 2; a tie is reconstructed.
+    for (members, reads, modified) in [(3, 1, 0), (4, 2, 0), (5, 2, 1), (8, 2, 1)] {
+        let mut array = array(Level::Raid5, LEFT_SYMMETRIC, members, COLD);
+        let loads = loads(&mut array, [(0, BLOCK)]);
+        let of = |of| sum(&loads, of);
+        assert_eq!(
+            (of(|load| load.preread_bytes), of(|load| load.write_bytes)),
+            (reads * BLOCK, 2 * BLOCK)
+        );
+        assert_eq!(
+            array.rows().read_modify_write,
+            modified,
+            "{members} members"
+        );
+    }
+}
+
+/// facts/ftl.md §3.7: of n - 1 data blocks, w change. Both ways write w + 1 blocks.
+#[test]
+fn closed_form_modifying_reads_w_plus_1_and_reconstructing_n_minus_1_minus_w() {
+    for members in 3..=8_u64 {
+        for changed in 1..members {
+            let new = (1 << changed) - 1;
+            let row = Row {
+                data: (1 << (members - 1)) - 1,
+                parity: 1 << (members - 1),
+                new,
+                overwritten: new,
+                up_to_date: 0,
+            };
+            let (modify, reconstruct) = (changed + 1, members - 1 - changed);
+            let least = match modify < reconstruct {
+                true => (Method::ReadModifyWrite, modify),
+                false => (Method::Reconstruct, reconstruct),
+            };
+            let counted = |rmw| {
+                let (method, reads) = row.method(rmw);
+                (method, u64::from(reads.count_ones()))
+            };
+            assert_eq!(counted(Rmw::WhenFewerReads), least);
+            assert_eq!(counted(Rmw::Never), (Method::Reconstruct, reconstruct));
+            if modify == reconstruct {
+                assert_eq!(
+                    counted(Rmw::WhenNoMoreReads),
+                    (Method::ReadModifyWrite, modify)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn closed_form_small_writes_spread_2_over_n_to_each_member_of_raid5() {
+    for members in [3, 4, 5, 7] {
+        // As many rows of chunks as members: parity comes round once.
+        let blocks = (members as u64 - 1) * 16 * members as u64;
+        let mut array = array(Level::Raid5, LEFT_SYMMETRIC, members, COLD);
+        let loads = loads(&mut array, (0..blocks).map(|block| (block * BLOCK, BLOCK)));
+        for load in loads {
+            assert_eq!(load.write_bytes * members as u64, 2 * blocks * BLOCK);
+        }
+    }
+}
+
+#[test]
+fn closed_form_raid4_parity_receives_half_of_all_small_writes() {
+    let mut array = array(Level::Raid4, 0, 5, COLD);
+    let loads = loads(&mut array, (0..640).map(|block| (block * BLOCK, BLOCK)));
+    assert_eq!(
+        loads[4].write_bytes * 2,
+        sum(&loads, |load| load.write_bytes)
+    );
+    assert_eq!(loads[4].redundant_write_bytes, loads[4].write_bytes);
+}
+
+/// "One member does all the work": a rewritten block keeps one member of RAID 0 busy, and two of RAID 5 equally.
+#[test]
+fn closed_form_one_hot_block_loads_one_member_of_raid0_and_two_of_raid5() {
+    let hot = || (0..100).map(|_| (0, BLOCK));
+    let written = |loads: Vec<Load>| -> Vec<u64> {
+        loads.iter().map(|load| load.write_bytes / BLOCK).collect()
+    };
+    let mut raid0 = array(Level::Raid0, 2, 3, WritePath::default());
+    assert_eq!(written(loads(&mut raid0, hot())), [100, 0, 0]);
+    let mut raid5 = array(Level::Raid5, LEFT_SYMMETRIC, 3, WritePath::default());
+    assert_eq!(written(loads(&mut raid5, hot())), [100, 0, 100]);
+    assert_eq!(
+        raid5.rows().cached,
+        99,
+        "the cache holds the row after its first write"
+    );
+}
+
+#[test]
+fn closed_form_mirrors_write_each_copy_and_read_one() {
+    for (level, layout, members, copies) in [
+        (Level::Raid1, 0, 3, 3),
+        (Level::Raid10, TWO_NEAR, 4, 2),
+        (Level::Raid10, 0x201, 3, 2),
+    ] {
+        let mut array = array(level, layout, members, WritePath::default());
+        let written = loads(&mut array, [(0, 1024 * KIB)]);
+        assert_eq!(sum(&written, |load| load.write_bytes), copies * 1024 * KIB);
+        assert_eq!(
+            sum(&written, |load| load.redundant_write_bytes),
+            (copies - 1) * 1024 * KIB
+        );
+        let mut out = Vec::new();
+        array.read(0, 1024 * KIB, &mut out).unwrap();
+        assert_eq!(
+            out.iter().map(|request| request.bytes).sum::<u64>(),
+            1024 * KIB
+        );
+    }
+}
+
+#[test]
+fn part_of_a_block_reads_the_rest_of_it() {
+    let mut array = array(Level::Raid5, LEFT_SYMMETRIC, 3, COLD);
+    let loads = loads(&mut array, [(512, 1024)]);
+    assert_eq!(
+        sum(&loads, |load| load.write_bytes),
+        2 * BLOCK,
+        "blocks are written whole"
+    );
+    // Old data and old parity to modify, or both data blocks to reconstruct: a tie.
+    assert_eq!(sum(&loads, |load| load.preread_bytes), 2 * BLOCK);
+    assert_eq!(array.rows().reconstruct, 1);
+}
+
+#[test]
+fn what_arrives_in_one_batch_fills_rows_together() {
+    let mut array = array(Level::Raid5, LEFT_SYMMETRIC, 3, COLD);
+    let mut together = Array::new(
+        &geometry(Level::Raid5, LEFT_SYMMETRIC, 3, 64 * KIB),
+        WritePath::default(),
+    )
+    .unwrap();
+    let halves = [(0, 64 * KIB), (64 * KIB, 64 * KIB)];
+    let apart = loads(&mut array, halves);
+    let mut out = Vec::new();
+    for (offset, bytes) in halves {
+        together.write(offset, bytes, &mut out).unwrap();
+    }
+    assert!(out.is_empty(), "nothing is written before the batch ends");
+    together.settle(&mut out);
+    assert_eq!(
+        out.iter()
+            .map(|request| (request.member, request.bytes))
+            .collect::<Vec<_>>(),
+        [(0, 64 * KIB), (1, 64 * KIB), (2, 64 * KIB)]
+    );
+    assert_eq!(sum(&apart, |load| load.write_bytes), 256 * KIB);
+}
+
+#[test]
+fn sectors_that_wait_are_written_before_they_change_again() {
+    let mut raid5 = array(Level::Raid5, LEFT_SYMMETRIC, 3, WritePath::default());
+    let mut out = Vec::new();
+    for _ in 0..3 {
+        raid5.write(0, BLOCK, &mut out).unwrap();
+    }
+    raid5.settle(&mut out);
+    let written = out
+        .iter()
+        .filter(|request| request.operation == Operation::Write);
+    assert_eq!(
+        written.map(|request| request.bytes).sum::<u64>(),
+        3 * 2 * BLOCK
+    );
+}
+
+#[test]
+fn a_full_cache_writes_full_rows_and_keeps_the_others_waiting() {
+    let options = WritePath {
+        cached_stripes: 17,
+        ..WritePath::default()
+    };
+    let mut raid5 = array(Level::Raid5, LEFT_SYMMETRIC, 3, options);
+    let mut out = Vec::new();
+    // Half of a row, 16 whole rows, and one stripe more than the cache holds.
+    for (offset, bytes) in [(128 * KIB, BLOCK), (0, 128 * KIB), (256 * KIB, BLOCK)] {
+        raid5.write(offset, bytes, &mut out).unwrap();
+    }
+    assert_eq!(raid5.rows().full, 16);
+    raid5.write(192 * KIB, BLOCK, &mut out).unwrap();
+    raid5.settle(&mut out);
+    assert_eq!((raid5.rows().full, raid5.rows().reconstruct), (17, 1));
+}
+
+#[test]
+fn discards_pass_unless_there_is_parity_and_flushes_reach_every_member() {
+    let mut out = Vec::new();
+    let mut raid0 = array(Level::Raid0, 2, 3, WritePath::default());
+    raid0.discard(0, 192 * KIB, &mut out).unwrap();
+    assert_eq!(
+        out.iter().map(|request| request.bytes).sum::<u64>(),
+        192 * KIB
+    );
+    let mut raid5 = array(Level::Raid5, LEFT_SYMMETRIC, 3, WritePath::default());
+    out.clear();
+    raid5.discard(0, 192 * KIB, &mut out).unwrap();
+    assert!(out.is_empty());
+    raid5.write(0, BLOCK, &mut out).unwrap();
+    raid5.flush(&mut out);
+    let kinds: Vec<Operation> = out.iter().map(|request| request.operation).collect();
+    use Operation::{Flush, Preread, Write};
+    assert_eq!(kinds, [Preread, Write, Write, Flush, Flush, Flush]);
+}
+
+#[test]
+fn requests_beyond_the_end_and_shapes_without_a_write_path_are_refused() {
+    let mut raid0 = array(Level::Raid0, 2, 3, WritePath::default());
+    let end = raid0.size_bytes();
+    let refused = raid0.write(end - 512, 1024, &mut Vec::new()).unwrap_err();
+    assert_eq!(
+        refused,
+        Error::BeyondEnd {
+            end: end + 512,
+            array_bytes: end
+        }
+    );
+    assert!(raid0.read(u64::MAX, u64::MAX, &mut Vec::new()).is_err());
+    let of = |level, members, chunk| {
+        Array::new(&geometry(level, LEFT_SYMMETRIC, members, chunk), COLD).unwrap_err()
+    };
+    assert_eq!(of(Level::Raid5, 3, 512), Error::Chunk { chunk_bytes: 512 });
+    assert_eq!(
+        of(Level::Raid5, 65, 4096),
+        Error::TooManyMembers { members: 65 }
+    );
+    assert_eq!(of(Level::Raid6, 2, 4096), Error::Shape);
+}
+
+#[test]
+fn closed_form_utilisation_of_a_closed_loop_is_the_share_of_the_slowest_member() {
+    let mut timeline = Timeline::new(3);
+    for busy in [[1.0, 4.0, 0.0], [2.0, 0.0, 1.0]] {
+        timeline.add_batch(&busy);
+    }
+    assert_eq!(timeline.elapsed_s(), 6.0);
+    assert_eq!(
+        [0, 1, 2].map(|member| timeline.utilisation(member)),
+        [0.5, 4.0 / 6.0, 1.0 / 6.0]
+    );
+    assert_eq!(Timeline::new(2).utilisation(0), 0.0);
+}
+
+/// The product in GF(2^8) of RAID 6 (polynomial 0x11d).
+fn times_two(value: u8) -> u8 {
+    value << 1 ^ if value & 0x80 == 0 { 0 } else { 0x1d }
+}
+
+/// Members with content, a byte for each sector.
+struct Members {
+    map: Map,
+    sectors: Vec<Vec<u8>>,
+}
+
+impl Members {
+    /// Does what the request says, with what the array should hold.
+    fn write(&mut self, request: &MemberRequest, array: &[u8]) {
+        for sector in request.offset / 512..(request.offset + request.bytes) / 512 {
+            self.sectors[request.member][sector as usize] =
+                self.expected(request.member, sector, array);
+        }
+    }
+
+    /// What a sector of a member holds if the array holds `array`.
+    fn expected(&self, member: usize, sector: u64, array: &[u8]) -> u8 {
+        let data = |member: usize| match self.map.piece(member, sector * 512).role {
+            Role::Data { array_offset, .. } => {
+                Some((array_offset, array[(array_offset / 512) as usize]))
+            }
+            _ => None,
+        };
+        let mut row: Vec<(u64, u8)> = (0..self.sectors.len()).filter_map(data).collect();
+        row.sort_unstable();
+        match self.map.piece(member, sector * 512).role {
+            Role::Data { .. } => data(member).unwrap().1,
+            Role::Parity => row.iter().fold(0, |parity, (_, value)| parity ^ value),
+            Role::Syndrome => row
+                .iter()
+                .rev()
+                .fold(0, |q, (_, value)| times_two(q) ^ value),
+            Role::Unused => 0,
+        }
+    }
+}
+
+fn shapes() -> impl Strategy<Value = Geometry> {
+    let levels = prop_oneof![
+        Just((Level::Linear, 0, 2)),
+        Just((Level::Raid0, 2, 2)),
+        Just((Level::Raid1, 0, 2)),
+        Just((Level::Raid4, 0, 3)),
+        (0_u32..6).prop_map(|layout| (Level::Raid5, layout, 3)),
+        prop_oneof![0_u32..6, 8_u32..11, 16_u32..21].prop_map(|layout| (Level::Raid6, layout, 4)),
+        prop_oneof![Just(0x102_u32), Just(0x201), Just(0x10201)].prop_map(|layout| (
+            Level::Raid10,
+            layout,
+            4
+        )),
+    ];
+    (levels, 0_usize..4, 1_u64..4).prop_map(|((level, layout, least), more, chunk)| Geometry {
+        level,
+        layout,
+        chunk_bytes: chunk * BLOCK,
+        member_bytes: vec![12 * BLOCK; least + more],
+    })
+}
+
+proptest! {
+    /// After each batch every sector of every member holds what the array's content says, parity included; and each
+    /// byte is written once for each copy.
+    #[test]
+    fn members_reconstruct_the_array(
+        geometry in shapes(),
+        cached_stripes in 1_usize..20,
+        rmw in prop_oneof![Just(Rmw::Never), Just(Rmw::WhenFewerReads), Just(Rmw::WhenNoMoreReads)],
+        writes in prop::collection::vec((any::<u32>(), 1_u64..40, any::<u8>(), any::<bool>()), 1..40),
+    ) {
+        let Ok(mut array) = Array::new(&geometry, WritePath { rmw, cached_stripes }) else { return Ok(()) };
+        let mut content = vec![0_u8; (array.size_bytes() / 512) as usize];
+        let sectors = geometry.member_bytes.iter().map(|bytes| vec![0; (bytes / 512) as usize]).collect();
+        let mut members = Members { map: Map::new(&geometry).unwrap(), sectors };
+        let mut out = Vec::new();
+        for (place, length, value, ends) in writes {
+            let first = u64::from(place) % content.len() as u64;
+            let length = length.min(content.len() as u64 - first);
+            array.write(first * 512, length * 512, &mut out).unwrap();
+            content[first as usize..(first + length) as usize].fill(value);
+            if !ends {
+                continue;
+            }
+            array.settle(&mut out);
+            for request in out.drain(..) {
+                if request.operation == Operation::Write {
+                    members.write(&request, &content);
+                }
+            }
+            for member in 0..members.sectors.len() {
+                for sector in 0..members.sectors[member].len() {
+                    let expected = members.expected(member, sector as u64, &content);
+                    prop_assert_eq!(members.sectors[member][sector], expected, "member {} sector {}", member, sector);
+                }
+            }
+        }
+    }
+
+    /// Whole blocks, each written once, cost their own bytes once besides what is redundant; and no more rows are
+    /// read than written.
+    #[test]
+    fn data_is_conserved(geometry in shapes(), blocks in prop::collection::btree_set(0_u64..24, 1..24)) {
+        let Ok(mut array) = Array::new(&geometry, WritePath::default()) else { return Ok(()) };
+        let mut out = Vec::new();
+        let mut bytes = 0;
+        for block in blocks {
+            if (block + 1) * BLOCK <= array.size_bytes() {
+                array.write(block * BLOCK, BLOCK, &mut out).unwrap();
+                bytes += BLOCK;
+            }
+        }
+        array.settle(&mut out);
+        let mut load = Load::default();
+        for request in &out {
+            load.add(request);
+        }
+        prop_assert_eq!(load.write_bytes - load.redundant_write_bytes, bytes);
+    }
+}
