@@ -16,9 +16,10 @@ ALLOWED = {
     "fscost-agent": {"fscost-trace"},
     "fscost-analysis": {"fscost-recording", "fscost-raid"},
     "fscost-trace": set[str](),
-    "fscost-bindings": {"fscost-recording", "fscost-analysis"},
+    "fscost-bindings": {"fscost-recording", "fscost-analysis", "fscost-ssd", "fscost-wear"},
     "fscost-ssd": set[str](),
     "fscost-raid": set[str](),
+    "fscost-wear": {"fscost-recording", "fscost-analysis", "fscost-ssd"},
 }
 """For each crate, those of our crates that it may depend on, for building or testing."""
 

@@ -19,7 +19,7 @@ const BATCH_ROWS: usize = 1 << 18;
 /// is none of is -1.
 #[pyclass(frozen, module = "fscost._native")]
 pub struct Explanation {
-    table: Table,
+    pub table: Table,
 }
 
 impl Explanation {

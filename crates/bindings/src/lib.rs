@@ -5,6 +5,7 @@
 mod explanation;
 mod names;
 mod recovery;
+mod wear;
 
 use explanation::{Batches, Explanation};
 use fscost_analysis::Names;
@@ -29,6 +30,8 @@ create_exception!(
 mod _native {
     #[pymodule_export]
     use super::names::{causes, structures};
+    #[pymodule_export]
+    use super::wear::Workload;
     #[pymodule_export]
     use super::{Batches, Explanation, Recording, RecordingError, Requests, import_dm_log_writes};
     use pyo3::{panic::PanicException, prelude::*};
@@ -153,6 +156,20 @@ impl Recording {
     /// What each written byte was: rows in batches of columns, and the names that their numbers stand for.
     fn explain(&self, py: Python<'_>) -> PyResult<Explanation> {
         py.detach(|| Explanation::new(&self.inner)).map_err(error)
+    }
+
+    /// The requests of one disk as a workload for a model of an SSD: see `wear.rs`.
+    #[pyo3(signature = (disk, device, measured, explanation=None, by=None))]
+    fn workload(
+        &self,
+        py: Python<'_>,
+        disk: u16,
+        device: wear::Device,
+        measured: Vec<String>,
+        explanation: Option<&Explanation>,
+        by: Option<&str>,
+    ) -> PyResult<wear::Workload> {
+        wear::workload(py, &self.inner, disk, &device, &measured, explanation, by)
     }
 
     /// What a mount of the disks as they were would begin with, without these events: see `recovery.rs`.

@@ -16,6 +16,20 @@ pub struct Charges {
     pub caused_units: u64,
 }
 
+impl std::ops::Sub for Charges {
+    type Output = Charges;
+
+    /// What was charged between two readings.
+    fn sub(self, earlier: Charges) -> Charges {
+        Charges {
+            written_units: self.written_units - earlier.written_units,
+            padded_units: self.padded_units - earlier.padded_units,
+            moved_units: self.moved_units - earlier.moved_units,
+            caused_units: self.caused_units - earlier.caused_units,
+        }
+    }
+}
+
 /// What a mapping tells of each unit that it programs, moves or gives up. Physical addresses name a place.
 pub trait Charge {
     /// The units from `physical` on now hold data of `tag`, which the host wrote.
@@ -32,6 +46,10 @@ pub trait Charge {
     fn erased(&mut self, _physical: u32, _units: u32) {}
     /// Fetches what [`invalidated`](Charge::invalidated) of this place will need. Returns a value to keep it alive.
     fn touch(&self, physical: u32) -> u64;
+    /// What each tag was charged so far, by tag; empty where nothing is kept.
+    fn totals(&self) -> Vec<Charges> {
+        Vec::new()
+    }
 }
 
 /// No charges: nothing is kept.
@@ -153,6 +171,10 @@ impl Charge for ChargesByTag {
 
     fn touch(&self, physical: u32) -> u64 {
         u64::from(self.tags[physical as usize])
+    }
+
+    fn totals(&self) -> Vec<Charges> {
+        self.by_tag.clone()
     }
 }
 

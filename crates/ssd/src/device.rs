@@ -69,6 +69,18 @@ pub enum Mapping {
     Log(LogBlocks),
 }
 
+impl Mapping {
+    /// Blocks that never hold settled data: those kept for collection or merging, and the open ones beyond the first.
+    #[must_use]
+    pub fn reserved_blocks(&self) -> u32 {
+        match self {
+            Mapping::Page(options) => options.reserved_blocks + options.frontiers() - 1,
+            Mapping::Block { open_blocks } => open_blocks + 1,
+            Mapping::Log(options) => options.log_blocks + 1,
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant)] // one device, not many
 enum Model<C> {
@@ -121,12 +133,17 @@ impl<C: Charge> Device<C> {
         let unit = u64::from(self.geometry().unit_bytes);
         let (first, end) = (offset / unit, offset.saturating_add(bytes).div_ceil(unit));
         self.check(end)?;
-        let write = Write {
+        self.write_units(Write {
             first: first as u32,
             count: (end - first) as u32,
             tag,
             stream,
-        };
+        })
+    }
+
+    /// Writes units.
+    pub fn write_units(&mut self, write: Write) -> Result<(), Error> {
+        self.check(u64::from(write.first) + u64::from(write.count))?;
         if self.buffer.holds_nothing_ever() {
             self.enqueue(write);
         } else {
@@ -144,10 +161,15 @@ impl<C: Charge> Device<C> {
             return Ok(());
         }
         self.check(end)?;
-        self.absorbed_units += self.buffer.trim(first as u32, (end - first) as u32);
+        self.trim_units(first as u32, (end - first) as u32, tag)
+    }
+
+    /// Trims units.
+    pub fn trim_units(&mut self, first: u32, count: u32, tag: u16) -> Result<(), Error> {
+        self.check(u64::from(first) + u64::from(count))?;
+        self.absorbed_units += self.buffer.trim(first, count);
         self.drain_batch(0);
-        self.translation()
-            .trim(first as u32, (end - first) as u32, tag);
+        self.translation().trim(first, count, tag);
         Ok(())
     }
 

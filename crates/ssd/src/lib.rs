@@ -4,6 +4,8 @@
 //! *units*: the granularity at which the device maps logical to physical addresses. It keeps [`Counters`], erase counts
 //! of each block ([`Wear`]) and, if asked, what each tag (a row of an explanation) cost ([`Charges`]).
 //!
+//! [`replay`] plays a [`Workload`] on the model of a real device ([`Spec`]) until its write amplification is steady.
+//!
 //! Everything is deterministic: the same geometry, mapping, seed and stream give the same result.
 //!
 //! Sources: Desnoyers, "Analytic Modeling of SSD Write Performance" (SYSTOR'12); Van Houdt, "A Mean Field Model for a
@@ -24,7 +26,10 @@ mod device;
 mod geometry;
 mod log_blocks;
 mod page_map;
+mod replay;
+mod spec;
 mod wear;
+mod workload;
 
 pub use block_map::BlockMap;
 pub use charges::{Charge, Charges, ChargesByTag, NoCharges, UNATTRIBUTED};
@@ -33,4 +38,7 @@ pub use device::{Device, Mapping, Translation, Write};
 pub use geometry::{Error, Geometry};
 pub use log_blocks::{Association, LogBlockMap, LogBlocks};
 pub use page_map::{Collection, PageMap, PageMapOptions, Separation};
+pub use replay::{Options, Replay, replay};
+pub use spec::{Scaled, Spec};
 pub use wear::Wear;
+pub use workload::{Kind, Part, Step, Workload};

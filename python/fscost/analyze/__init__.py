@@ -1,6 +1,6 @@
 """What each written byte of a recording was, why, and whose: rows, sums of them, and what can be said of them in words."""
 
-from fscost.analyze.explain import Explanation, explain
+from fscost.analyze.explain import Explanation, Mark, explain, mark, measured
 from fscost.analyze.findings import findings
 from fscost.analyze.groups import By, Group, Rest, doubtful_bytes, groups, kinds, largest, total_bytes, unknown_bytes
 from fscost.analyze.instant import Instant, Request, Running, Volatile, at
@@ -15,6 +15,7 @@ __all__ = [
     "Group",
     "Instant",
     "Journal",
+    "Mark",
     "Recovery",
     "Report",
     "Request",
@@ -31,6 +32,8 @@ __all__ = [
     "journal",
     "kinds",
     "largest",
+    "mark",
+    "measured",
     "report",
     "total_bytes",
     "unknown_bytes",

@@ -59,13 +59,8 @@ class Explanation:
 
     @property
     def measured(self) -> list[str]:
-        """The phases whose marks say so; in older recordings those after mkfs and mount; all, where no mkfs was recorded."""
-        marked = {mark.name for mark in self.marks if mark.detail.get("measured") is True}
-        if found := [name for name in self.phases if name in marked]:
-            return found
-        if "mkfs" not in self.phases:
-            return list(self.phases)
-        return [name for name in self.phases if name not in FORMATTING]
+        """The phases that the recording itself says are measured."""
+        return measured(self.phases, self.marks)
 
     @property
     def table(self) -> pa.Table:
@@ -133,7 +128,7 @@ def explain(recording: Path, begun: capture.Explaining | None = None) -> Explana
     texts = native.names()
     disks = [disk["name"] for disk in facts["disks"]]
     families = dict(zip(disks, native.families(), strict=True))
-    marks = [Mark(at_ns, name, _detail(text)) for at_ns, name, text in native.marks()]
+    marks = [mark(*each) for each in native.marks()]
     names = Names(texts, disks)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -152,6 +147,21 @@ def explain(recording: Path, begun: capture.Explaining | None = None) -> Explana
         is_timed=facts["begin_unix_ns"] > 0,
         punched_bytes=native.punched_bytes(),
     )
+
+
+def mark(at_ns: int, name: str, text: str | None) -> Mark:
+    """A mark of the native module."""
+    return Mark(at_ns, name, _detail(text))
+
+
+def measured(phases: Sequence[str], marks: Sequence[Mark]) -> list[str]:
+    """The phases whose marks say so; in older recordings those after mkfs and mount; all, where no mkfs was recorded."""
+    marked = {mark.name for mark in marks if mark.detail.get("measured") is True}
+    if found := [name for name in phases if name in marked]:
+        return found
+    if "mkfs" not in phases:
+        return list(phases)
+    return [name for name in phases if name not in FORMATTING]
 
 
 def _detail(text: str | None) -> Mapping[str, Any]:

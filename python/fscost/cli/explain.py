@@ -3,20 +3,16 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from fscost import capture
+from fscost.cli.kept import Kept, first_kept
 from fscost.cli.output.grid import plain
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
-
-if TYPE_CHECKING:
-    from fscost.results import CellRecord
 
 # What looks at tables is imported in the functions that need it: the recording is being explained meanwhile.
 By = Literal["structure", "cause", "file", "directory", "extension", "phase", "time", "transaction"]
@@ -66,7 +62,7 @@ def explain(
         raise InputError(f"{parquet} exists", "name a file that does not")
     if at is None and around is not None:
         raise InputError("--around goes with --at", "leave it out, or give --at an instant")
-    sections = [(source, _kept(source, profile or [], trust=trust)) for source in dict.fromkeys(sources)]
+    sections = [(source, first_kept(source, profile or [], trust=trust)) for source in dict.fromkeys(sources)]
     kept = [each for _, several in sections for each in several]
     if at is not None:
         if phase or all_ or by_disk or parquet is not None or by is not None or top is not None:
@@ -117,7 +113,7 @@ def _without_idle_threads() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def _tell_instant(kept: "list[Kept]", at: str, around: int, json_: bool) -> None:
+def _tell_instant(kept: list[Kept], at: str, around: int, json_: bool) -> None:
     from fscost import analyze
     from fscost.cli.output import instant as output
     from fscost.cli.output.terminal import given_columns
@@ -131,71 +127,9 @@ def _tell_instant(kept: "list[Kept]", at: str, around: int, json_: bool) -> None
         print(line)
 
 
-def _only(kept: "list[Kept]", option: str) -> "Kept":
+def _only(kept: list[Kept], option: str) -> Kept:
     if len(kept) > 1:
         names = ", ".join(dict.fromkeys(each.profile for each in kept if each.profile))
         remedy = f"choose one with --profile: {names}" if names else "name one recording"
         raise InputError(f"{option} is about one recording, and there are {len(kept)} here", remedy)
     return kept[0]
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A recording, and of which cell of a run it is."""
-
-    recording: Path
-    profile: str = ""
-    repetition: int = 0
-    failed: bool = False
-    measured: frozenset[str] = frozenset()
-    """The phases that the run counts; empty for a recording by itself, whose marks tell."""
-
-    @property
-    def title(self) -> str:
-        """How it is called above its table."""
-        if not self.profile:
-            return str(self.recording)
-        return f"{self.profile} (repetition {self.repetition}{', failed' * self.failed})"
-
-    def json(self) -> dict[str, object]:
-        """As it is printed."""
-        found: dict[str, object] = {"recording": str(self.recording)}
-        return {**found, "profile": self.profile, "repetition": self.repetition} if self.profile else found
-
-
-def _kept(source: Path, profiles: list[str], *, trust: bool) -> list[Kept]:
-    """The recording itself, or the first that a run kept of each profile."""
-    if not source.is_dir():
-        if profiles:
-            raise InputError("--profile goes with a run's folder", f"leave it out: {source} is one recording")
-        return [Kept(source)]
-    from fscost.results import load
-
-    manifest = load(source, trust=trust).manifest
-    measured = _measured(manifest.workload)
-    found: dict[str, Kept] = {}
-    # A cell that failed stands for its profile only where no other does.
-    for cell in sorted(manifest.cells, key=lambda cell: (cell.status == "failed", cell.repetition)):
-        path = _inside(source, cell)
-        if path is not None and cell.profile not in found:
-            found[cell.profile] = Kept(path, cell.profile, cell.repetition, cell.status == "failed", measured)
-    found = {name: found[name] for name in manifest.profile_names if name in found}
-    if not found:
-        raise InputError(f"{source} has no recordings", "`fscost compare --keep one` keeps one of each profile, `--keep all` all of them")
-    if unknown := [name for name in profiles if name not in found]:
-        without = " without a recording" if unknown[0] in manifest.profile_names else " unknown to it"
-        raise InputError(f"{source}: profile {unknown[0]!r} is{without}", f"those it has recordings of: {', '.join(found)}")
-    return [found[name] for name in dict.fromkeys(profiles or found)]
-
-
-def _measured(workload: Mapping[str, Any]) -> frozenset[str]:
-    """The steps that `fscost compare` counted, by the manifest; one that was changed may say anything."""
-    steps = workload.get("steps")
-    found = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
-    return frozenset(str(step.get("name")) for step in found if step.get("measured") is True)
-
-
-def _inside(folder: Path, cell: "CellRecord") -> Path | None:
-    """A manifest may come from anybody: what it names outside of its folder is nobody's recording."""
-    path = folder / cell.recording
-    return path if cell.recording and path.is_file() and path.resolve().is_relative_to(folder.resolve()) else None

@@ -54,6 +54,17 @@ pub struct PageMapOptions {
     pub seed: u64,
 }
 
+impl PageMapOptions {
+    /// Blocks that are open at a time.
+    pub(crate) fn frontiers(&self) -> u32 {
+        let streams = u32::from(self.streams);
+        match self.separation {
+            Separation::Mixed => streams,
+            Separation::Collected => 2 * streams,
+        }
+    }
+}
+
 impl Default for PageMapOptions {
     fn default() -> PageMapOptions {
         PageMapOptions {
@@ -115,7 +126,7 @@ impl<C: Charge> PageMap<C> {
                 rule: "at least 1",
             });
         }
-        let frontiers = frontiers(&options);
+        let frontiers = options.frontiers() as usize;
         geometry.check(options.reserved_blocks + frontiers as u32 - 1)?;
         Ok(PageMap {
             geometry,
@@ -311,14 +322,6 @@ impl<C> PageMap<C> {
             .iter()
             .filter(|&&place| place != NOWHERE)
             .count() as u64
-    }
-}
-
-fn frontiers(options: &PageMapOptions) -> usize {
-    let streams = usize::from(options.streams);
-    match options.separation {
-        Separation::Mixed => streams,
-        Separation::Collected => 2 * streams,
     }
 }
 

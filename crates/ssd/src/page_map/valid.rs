@@ -17,6 +17,11 @@ impl Valid {
         self.words[(at / 64) as usize] &= !(1 << (at % 64));
     }
 
+    /// Places whose bit is set.
+    pub fn count(&self) -> u64 {
+        self.words.iter().map(|w| u64::from(w.count_ones())).sum()
+    }
+
     /// Fetches the word of `at`.
     pub fn touch(&self, at: u32) -> u64 {
         self.words[(at / 64) as usize]

@@ -39,20 +39,26 @@ class Outputs:
     def emit(self, results: RunResults) -> None:
         """Files first; then standard output: the table for people, unless something else was sent there."""
         shown = view(results, is_by_disk=self.is_by_disk)
-        texts: list[tuple[str | None, Callable[[], str]]] = [
-            (STDOUT if self.json else None, lambda: machine.json_text(results, shown)),
-            (self.csv, lambda: machine.csv_text(shown)),
-            (self.markdown, lambda: markdown.text(shown, str(results.folder))),
-        ]
+        is_for_people = self.give(
+            json=lambda: machine.json_text(results, shown),
+            csv=lambda: machine.csv_text(shown),
+            markdown=lambda: markdown.text(shown, str(results.folder)),
+        )
+        if is_for_people:
+            terminal.print_view(shown, sys.stdout, str(results.folder))
+        else:
+            _problems(shown, sys.stderr)
+
+    def give(self, *, json: Callable[[], str], csv: Callable[[], str], markdown: Callable[[], str]) -> bool:
+        """Write each text that was asked for; true if standard output is still free for the table for people."""
+        texts = [(STDOUT if self.json else None, json), (self.csv, csv), (self.markdown, markdown)]
         for name, text in texts:
             if name is not None and name != STDOUT:
                 write(Path(name), text())
         on_stdout = [text for name, text in texts if name == STDOUT]
-        if not on_stdout:
-            terminal.print_view(shown, sys.stdout, str(results.folder))
-            return
-        sys.stdout.write(plain(on_stdout[0]()))
-        _problems(shown, sys.stderr)
+        if on_stdout:
+            sys.stdout.write(plain(on_stdout[0]()))
+        return not on_stdout
 
 
 def _check(option: str, path: Path) -> None:

@@ -1,7 +1,7 @@
 """A run for people at a terminal, or in a pipe: there without colour and without trailing blanks."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import StringIO
 from typing import TextIO
 
@@ -33,6 +33,31 @@ def print_view(view: View, file: TextIO, folder: str) -> None:
         _print(view, Console(file=file, width=columns(file), highlight=False), folder)
         return
     file.write(text(view, folder, columns(file)))
+
+
+def print_parts(title: str, parts: Sequence[Grid | str], file: TextIO) -> None:
+    """Tables and lines below each other, lines that follow each other without a gap."""
+    if file.isatty():
+        _print_parts(title, parts, Console(file=file, width=columns(file), highlight=False))
+        return
+    buffer = StringIO()
+    _print_parts(title, parts, Console(file=buffer, width=columns(file), color_system=None, force_terminal=False, highlight=False))
+    file.write("".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines()))
+
+
+def _print_parts(title: str, parts: Sequence[Grid | str], console: Console) -> None:
+    console.print(Text(title, style="bold"))
+    before: Grid | str | None = None
+    for part in parts:
+        if not (isinstance(part, str) and isinstance(before, str)):
+            console.print()
+        if isinstance(part, str):
+            console.print(Text(part))
+        else:
+            if part.title:
+                console.print(Text(part.title, style="bold"))
+            console.print(_table(part, console.width))
+        before = part
 
 
 def text(view: View, folder: str, width: int) -> str:

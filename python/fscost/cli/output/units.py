@@ -29,6 +29,13 @@ def human_seconds(value: float) -> str:
     return f"{_three_digits(value * 1e3)} ms"
 
 
+def human_years(value: float) -> str:
+    """Years from one year on, else days."""
+    if value >= 1000:
+        return "> 999 years"
+    return f"{_three_digits(value)} years" if value >= 1 else f"{_three_digits(value * 365)} days"
+
+
 def human_count(value: float) -> str:
     """Whole where it is whole."""
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
@@ -42,6 +49,8 @@ def human(value: float, unit: str) -> str:
         return human_seconds(value)
     if unit == "count":
         return human_count(value)
+    if unit == "years":
+        return human_years(value)
     if abs(value) >= 1000:  # A workload that hands over next to nothing (deletes, asynchronous I/O) has no amplification worth a number.
         return "> 999"
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"

@@ -1,0 +1,298 @@
+//! A workload, played on a device until what it does to the device no longer changes.
+
+use crate::{
+    Charge, Charges, ChargesByTag, Counters, Device, Error, Kind, NoCharges, Scaled, Spec, Step,
+    UNATTRIBUTED, Workload, Write,
+};
+use std::collections::VecDeque;
+
+/// Rounds that have to agree with each other: those of SNIA's Performance Test Specification.
+const STEADY_ROUNDS: usize = 5;
+/// A round writes at least one unit of so many physical ones.
+const UNITS_PER_ROUND_UNIT: u64 = 4;
+/// Largest difference between steady rounds, as a share of their mean (SNIA allows 20 %, too much for three digits).
+const MOST_EXCURSION: f64 = 0.02;
+/// The same for the line that fits them best (SNIA: 10 %).
+const MOST_SLOPE: f64 = 0.01;
+
+/// How a workload is played.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// The share of logical units that hold data when the workload begins. What the workload leaves alone is filled,
+    /// in ascending order, with data that is never written again.
+    pub fill: f64,
+    /// The workload is repeated for so many rounds at most. A round writes a quarter of the device or more.
+    pub max_rounds: u32,
+    /// Keep charges by tag.
+    pub by_tag: bool,
+}
+
+/// What a workload did to a device. `counted` and `charges` are of the last rounds, which agree with each other if
+/// `is_steady`; `erases` is of all passes.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    /// The model.
+    pub scaled: Scaled,
+    /// Passes of the workload.
+    pub passes: u64,
+    /// Passes that `counted` and `charges` are of.
+    pub counted_passes: u64,
+    /// Whether the last rounds agree.
+    pub is_steady: bool,
+    /// Totals of the counted passes.
+    pub counted: Counters,
+    /// Charges of the counted passes, by tag; of copies that no write made necessary under [`UNATTRIBUTED`].
+    pub charges: Vec<(u16, Charges)>,
+    /// Erases of each block in all passes.
+    pub erases: Vec<u32>,
+    /// (physical − logical) ÷ physical.
+    pub nominal_spare: f64,
+    /// The share of physical units that held no data, those that the mapping keeps for itself left out.
+    pub effective_spare: f64,
+    /// Units that hold data.
+    pub mapped_units: u64,
+    /// Units that were filled before the workload began.
+    pub filled_units: u64,
+}
+
+/// Plays a workload on a device of the disk's size: its setup once, then the fill, then its cycle until steady.
+pub fn replay(spec: &Spec, workload: &Workload, options: &Options) -> Result<Replay, Error> {
+    let scaled = spec.scaled(workload.disk_bytes)?;
+    if options.by_tag {
+        let charges = ChargesByTag::new(scaled.geometry.physical_units());
+        run(spec, scaled, workload, options, charges)
+    } else {
+        run(spec, scaled, workload, options, NoCharges)
+    }
+}
+
+/// Totals at the end of a round.
+#[derive(Debug, Clone)]
+struct Reading {
+    passes: u64,
+    counters: Counters,
+    charges: Vec<Charges>,
+}
+
+fn run<C: Charge>(
+    spec: &Spec,
+    scaled: Scaled,
+    workload: &Workload,
+    options: &Options,
+    charges: C,
+) -> Result<Replay, Error> {
+    let mut player = Player {
+        device: Device::new(
+            scaled.geometry,
+            scaled.mapping,
+            scaled.buffer_units,
+            charges,
+        )?,
+        flushes: !spec.is_power_loss_protected,
+    };
+    let mut holds = Holds::new(scaled.geometry.logical_units);
+    player.play(&workload.setup)?;
+    holds.play(&workload.setup);
+    let filled_units = player.fill(&mut holds, workload, options.fill)?;
+    player.device.flush(UNATTRIBUTED);
+    let before = player.device.erases().to_vec();
+    let mut readings = VecDeque::from([player.reading(0)]);
+    let (mut passes, mut is_steady) = (0, false);
+    let passes_per_round = passes_per_round(&scaled, workload);
+    for _ in 0..options.max_rounds.max(1) {
+        for _ in 0..passes_per_round {
+            player.play(&workload.cycle)?;
+        }
+        passes += passes_per_round;
+        player.device.settle();
+        readings.push_back(player.reading(passes));
+        if readings.len() > STEADY_ROUNDS + 1 {
+            readings.pop_front();
+        }
+        is_steady = workload.cycle_units() == 0 || is_level(&readings);
+        if is_steady {
+            break;
+        }
+    }
+    holds.play(&workload.cycle);
+    let (first, last) = (&readings[0], &readings[readings.len() - 1]);
+    let mapped_units = holds.count();
+    let physical = scaled.geometry.physical_units() as f64;
+    let reserved = scaled.mapping.reserved_blocks();
+    let usable = physical - f64::from(reserved) * f64::from(scaled.geometry.units_per_block);
+    Ok(Replay {
+        scaled,
+        passes,
+        counted_passes: last.passes - first.passes,
+        is_steady,
+        counted: last.counters - first.counters,
+        charges: differences(&first.charges, &last.charges),
+        erases: difference(player.device.erases(), &before),
+        nominal_spare: scaled.geometry.spare(0),
+        effective_spare: 1.0 - mapped_units as f64 / usable,
+        mapped_units,
+        filled_units,
+    })
+}
+
+fn passes_per_round(scaled: &Scaled, workload: &Workload) -> u64 {
+    let round = scaled.geometry.physical_units() / UNITS_PER_ROUND_UNIT;
+    let of_pass = workload.cycle_units();
+    if of_pass == 0 {
+        return 1;
+    }
+    round.div_ceil(of_pass).max(1)
+}
+
+/// Whether the write amplifications of the last rounds agree.
+fn is_level(readings: &VecDeque<Reading>) -> bool {
+    if readings.len() <= STEADY_ROUNDS {
+        return false;
+    }
+    let rounds = readings.iter().zip(readings.iter().skip(1));
+    let values: Vec<f64> = rounds
+        .filter_map(|(before, after)| (after.counters - before.counters).write_amplification())
+        .collect();
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let most = values.iter().copied().fold(f64::MIN, f64::max);
+    let least = values.iter().copied().fold(f64::MAX, f64::min);
+    // Least squares over 0, 1, 2, …
+    let middle = (count - 1.0) / 2.0;
+    let offsets = || (0..values.len()).map(|at| at as f64 - middle);
+    let products: f64 = offsets().zip(&values).map(|(x, y)| x * (y - mean)).sum();
+    let squares: f64 = offsets().map(|x| x * x).sum();
+    let rise = (products / squares * (count - 1.0)).abs();
+    most - least <= MOST_EXCURSION * mean && rise <= MOST_SLOPE * mean
+}
+
+struct Player<C> {
+    device: Device<C>,
+    flushes: bool,
+}
+
+impl<C: Charge> Player<C> {
+    fn play(&mut self, steps: &[Step]) -> Result<(), Error> {
+        for step in steps {
+            match step.kind {
+                Kind::Write => self.device.write_units(Write {
+                    first: step.first,
+                    count: step.count,
+                    tag: step.tag,
+                    stream: 0,
+                })?,
+                Kind::Trim => self.device.trim_units(step.first, step.count, step.tag)?,
+                Kind::Flush if self.flushes => self.device.flush(step.tag),
+                Kind::Flush => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes units that hold nothing and that the workload will not write, until the device is filled.
+    fn fill(&mut self, holds: &mut Holds, workload: &Workload, fill: f64) -> Result<u64, Error> {
+        let mut later = holds.clone();
+        later.play(&workload.cycle);
+        let logical = f64::from(self.device.geometry().logical_units);
+        let wanted = (logical * fill.clamp(0.0, 1.0)) as u64;
+        let mut left = wanted.saturating_sub(later.count());
+        // Units that the cycle trims are not cold either.
+        for step in workload.cycle.iter().filter(|s| s.kind == Kind::Trim) {
+            later.set(step.first, step.count, true);
+        }
+        let mut filled = 0;
+        while let Some((first, count)) = later.next_gap(left) {
+            later.set(first, count, true);
+            holds.set(first, count, true);
+            self.device.write_units(Write {
+                first,
+                count,
+                tag: UNATTRIBUTED,
+                stream: 0,
+            })?;
+            left -= u64::from(count);
+            filled += u64::from(count);
+        }
+        Ok(filled)
+    }
+
+    fn reading(&self, passes: u64) -> Reading {
+        Reading {
+            passes,
+            counters: self.device.counters(),
+            charges: self.device.charges().totals(),
+        }
+    }
+}
+
+/// Which logical units hold data, told from the requests alone.
+#[derive(Debug, Clone)]
+struct Holds {
+    bits: crate::page_map::Valid,
+    units: u32,
+    /// No unit below holds nothing.
+    full_below: u32,
+}
+
+impl Holds {
+    fn new(units: u32) -> Holds {
+        Holds {
+            bits: crate::page_map::Valid::new(u64::from(units)),
+            units,
+            full_below: 0,
+        }
+    }
+
+    fn play(&mut self, steps: &[Step]) {
+        for step in steps {
+            match step.kind {
+                Kind::Write => self.set(step.first, step.count, true),
+                Kind::Trim => self.set(step.first, step.count, false),
+                Kind::Flush => {}
+            }
+        }
+    }
+
+    fn set(&mut self, first: u32, count: u32, holds: bool) {
+        // Steps beyond the end are refused by the device.
+        let first = first.min(self.units);
+        let count = count.min(self.units - first);
+        if holds {
+            self.bits.set_range(first, count);
+        } else {
+            self.bits.clear_range(first, count);
+            self.full_below = self.full_below.min(first);
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.bits.count()
+    }
+
+    /// The first run of units that hold nothing, of at most `most` units.
+    fn next_gap(&mut self, most: u64) -> Option<(u32, u32)> {
+        if most == 0 {
+            return None;
+        }
+        let rest = self.units - self.full_below;
+        let first = self.bits.places(self.full_below, rest, false).next()?;
+        self.full_below = first;
+        let rest = self.units - first;
+        let end = self.bits.places(first, rest, true).next();
+        let count = u64::from(end.unwrap_or(self.units) - first).min(most);
+        Some((first, count as u32))
+    }
+}
+
+fn difference(after: &[u32], before: &[u32]) -> Vec<u32> {
+    after.iter().zip(before).map(|(a, b)| a - b).collect()
+}
+
+fn differences(before: &[Charges], after: &[Charges]) -> Vec<(u16, Charges)> {
+    let none = Charges::default();
+    let of = |tag: usize| *after.get(tag).unwrap_or(&none) - *before.get(tag).unwrap_or(&none);
+    (0..after.len())
+        .map(|tag| (tag as u16, of(tag)))
+        .filter(|(_, charges)| *charges != none)
+        .collect()
+}

@@ -1,0 +1,250 @@
+//! A stream of host requests, compiled to units once and replayed as often as needed.
+
+/// What one step asks of the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Units are written.
+    Write,
+    /// Units are trimmed.
+    Trim,
+    /// Everything written becomes durable.
+    Flush,
+}
+
+/// A part of a request. 12 bytes, so that a hundred million of them fit in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// First logical unit.
+    pub first: u32,
+    /// Units.
+    pub count: u32,
+    /// Who is charged for it.
+    pub tag: u16,
+    /// What is asked.
+    pub kind: Kind,
+}
+
+/// Requests of one disk. `setup` is played once, `cycle` again and again.
+#[derive(Debug, Clone, Default)]
+pub struct Workload {
+    /// Bytes of a mapping unit.
+    pub unit_bytes: u32,
+    /// Bytes that the recorded disk had.
+    pub disk_bytes: u64,
+    /// Requests before the workload: mkfs, mount, preparation.
+    pub setup: Vec<Step>,
+    /// Requests of the workload.
+    pub cycle: Vec<Step>,
+    /// Bytes that `cycle` writes, exactly: a unit that is written in part counts with that part.
+    pub write_bytes: u64,
+    /// Bytes that `cycle` writes, by tag.
+    pub write_bytes_by_tag: Vec<u64>,
+    /// Bytes that `cycle` trims.
+    pub trim_bytes: u64,
+    /// Flushes of `cycle`.
+    pub flushes: u64,
+}
+
+/// Whether a request belongs to the workload, or comes before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Played once, first.
+    Setup,
+    /// Played again and again.
+    Cycle,
+}
+
+impl Workload {
+    /// A workload without requests.
+    #[must_use]
+    pub fn new(unit_bytes: u32, disk_bytes: u64) -> Workload {
+        Workload {
+            unit_bytes: unit_bytes.max(1),
+            disk_bytes,
+            ..Workload::default()
+        }
+    }
+
+    /// Adds a write of `parts`, (bytes, tag) each, that follow each other from `offset` on. A unit that several parts
+    /// share is written once, and charged to the part that has most of it (the first one of equals).
+    pub fn write(&mut self, part: Part, offset: u64, parts: impl IntoIterator<Item = (u64, u16)>) {
+        let unit = u64::from(self.unit_bytes);
+        let (mut at, limit) = (offset, self.disk_bytes);
+        let begin = self.steps(part).len();
+        let mut shared: Vec<(u16, u64)> = Vec::new();
+        for (bytes, tag) in parts {
+            let end = at.saturating_add(bytes).min(limit);
+            if part == Part::Cycle {
+                self.count(tag, end.saturating_sub(at));
+            }
+            while at < end {
+                let within = at % unit;
+                let whole = (end - at) / unit;
+                if within == 0 && whole > 0 {
+                    self.extend(part, begin, at / unit, whole, tag);
+                    at += whole * unit;
+                    continue;
+                }
+                let taken = (unit - within).min(end - at);
+                shared.push((tag, taken));
+                if within + taken == unit {
+                    self.extend(part, begin, at / unit, 1, heaviest(&shared));
+                    shared.clear();
+                }
+                at += taken;
+            }
+        }
+        if !shared.is_empty() {
+            self.extend(
+                part,
+                begin,
+                at.saturating_sub(1) / unit,
+                1,
+                heaviest(&shared),
+            );
+        }
+    }
+
+    /// Adds a trim. Units that lie in the range only in part are kept, as real devices do.
+    pub fn trim(&mut self, part: Part, offset: u64, bytes: u64, tag: u16) {
+        let unit = u64::from(self.unit_bytes);
+        let end = offset.saturating_add(bytes).min(self.disk_bytes);
+        if part == Part::Cycle {
+            self.trim_bytes += end.saturating_sub(offset);
+        }
+        // The unit at the end of a disk may be smaller than the others: nothing follows that could need it.
+        let end = if end == self.disk_bytes {
+            end.div_ceil(unit)
+        } else {
+            end / unit
+        };
+        let first = offset.div_ceil(unit);
+        if first < end {
+            self.push(part, first, end - first, tag, Kind::Trim);
+        }
+    }
+
+    /// Adds a flush.
+    pub fn flush(&mut self, part: Part, tag: u16) {
+        self.flushes += u64::from(part == Part::Cycle);
+        let step = Step {
+            first: 0,
+            count: 0,
+            tag,
+            kind: Kind::Flush,
+        };
+        self.steps(part).push(step);
+    }
+
+    /// Units of the disk.
+    #[must_use]
+    pub fn units(&self) -> u64 {
+        self.disk_bytes.div_ceil(u64::from(self.unit_bytes))
+    }
+
+    /// Units that one pass of the cycle writes; a unit that is written twice counts twice.
+    #[must_use]
+    pub fn cycle_units(&self) -> u64 {
+        let writes = self.cycle.iter().filter(|step| step.kind == Kind::Write);
+        writes.map(|step| u64::from(step.count)).sum()
+    }
+
+    fn steps(&mut self, part: Part) -> &mut Vec<Step> {
+        match part {
+            Part::Setup => &mut self.setup,
+            Part::Cycle => &mut self.cycle,
+        }
+    }
+
+    fn count(&mut self, tag: u16, bytes: u64) {
+        let at = usize::from(tag);
+        if at >= self.write_bytes_by_tag.len() {
+            self.write_bytes_by_tag.resize(at + 1, 0);
+        }
+        self.write_bytes_by_tag[at] += bytes;
+        self.write_bytes += bytes;
+    }
+
+    /// Adds units to the request that began with step `begin`: to its last step, if they continue it.
+    fn extend(&mut self, part: Part, begin: usize, first: u64, count: u64, tag: u16) {
+        if self.steps(part).len() > begin
+            && let Some(last) = self.steps(part).last_mut()
+            && last.tag == tag
+            && u64::from(last.first) + u64::from(last.count) == first
+            && u64::from(last.count) + count <= u64::from(u32::MAX)
+        {
+            last.count += count as u32;
+            return;
+        }
+        self.push(part, first, count, tag, Kind::Write);
+    }
+
+    fn push(&mut self, part: Part, first: u64, count: u64, tag: u16, kind: Kind) {
+        // `Spec::scaled` refuses disks of more units than 32 bits number; these are never replayed.
+        let step = Step {
+            first: u32::try_from(first).unwrap_or(u32::MAX),
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            tag,
+            kind,
+        };
+        self.steps(part).push(step);
+    }
+}
+
+/// The tag with the most bytes; of equals, the one that came first.
+fn heaviest(shared: &[(u16, u64)]) -> u16 {
+    let bytes_of = |tag: u16| -> u64 {
+        let of_tag = shared.iter().filter(|(other, _)| *other == tag);
+        of_tag.map(|(_, bytes)| bytes).sum()
+    };
+    let mut best = (0, 0);
+    for &(tag, _) in shared {
+        let bytes = bytes_of(tag);
+        if bytes > best.1 {
+            best = (tag, bytes);
+        }
+    }
+    best.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(workload: &Workload) -> Vec<(u32, u32, u16)> {
+        let writes = workload.cycle.iter().filter(|s| s.kind == Kind::Write);
+        writes.map(|s| (s.first, s.count, s.tag)).collect()
+    }
+
+    #[test]
+    fn a_unit_of_several_parts_is_written_once_and_charged_to_the_largest() {
+        let mut workload = Workload::new(4096, 1 << 20);
+        let parts = [(512, 1), (3072, 2), (512, 1), (8192, 2), (1024, 3)];
+        workload.write(Part::Cycle, 4096, parts);
+        assert_eq!(written(&workload), [(1, 3, 2), (4, 1, 3)]);
+        assert_eq!(workload.write_bytes_by_tag, [0, 1024, 11264, 1024]);
+        assert_eq!(workload.write_bytes, 13312);
+    }
+
+    #[test]
+    fn a_write_in_the_middle_of_units_touches_them_whole() {
+        let mut workload = Workload::new(16384, 1 << 20);
+        workload.write(Part::Cycle, 16384 - 512, [(1024, 7)]);
+        assert_eq!(written(&workload), [(0, 2, 7)]);
+        // Two requests stay two, although the second continues the first.
+        workload.write(Part::Cycle, 32768, [(16384, 7)]);
+        assert_eq!(written(&workload), [(0, 2, 7), (2, 1, 7)]);
+    }
+
+    #[test]
+    fn trims_leave_units_that_they_cover_in_part() {
+        let mut workload = Workload::new(4096, 10 * 4096 + 512);
+        workload.trim(Part::Cycle, 100, 4096, 0);
+        assert!(workload.cycle.is_empty());
+        workload.trim(Part::Cycle, 100, 3 * 4096, 0);
+        workload.trim(Part::Setup, 4096, u64::MAX, 0);
+        assert_eq!((workload.cycle[0].first, workload.cycle[0].count), (1, 2));
+        assert_eq!((workload.setup[0].first, workload.setup[0].count), (1, 10));
+    }
+}

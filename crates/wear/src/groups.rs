@@ -1,0 +1,97 @@
+//! Which rows are charged together.
+
+use fscost_analysis::{
+    Table,
+    classify::{Row, RowIter},
+};
+use fscost_recording::Result;
+use std::collections::HashMap;
+
+/// The tag of rows whose group has none: those with the fewest bytes, where there are more groups than tags. (The tag
+/// above it, the last one, is `fscost_ssd::UNATTRIBUTED`.)
+pub const OTHERS: u16 = u16::MAX - 1;
+/// The tag of discards.
+pub const DISCARDS: u16 = u16::MAX - 2;
+/// Tags below are of groups.
+const MOST_GROUPS: usize = DISCARDS as usize;
+
+/// What rows are grouped by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The combination of causes.
+    Cause,
+    /// The structure, and for a journal's copy the structure of what it copies.
+    Structure,
+    /// The path of the owner.
+    Path,
+    /// The interval.
+    Step,
+}
+
+/// The numbers that name a group among [`Table`]'s names; -1 for what there is none of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Group {
+    /// Of the cause, structure, path or interval.
+    pub name: i32,
+    /// Of the structure of what a journal's copy copies.
+    pub home: i32,
+}
+
+/// The tag of each group.
+pub struct Groups<'a> {
+    table: &'a Table,
+    by: By,
+    tags: HashMap<Group, u16>,
+    groups: Vec<Group>,
+}
+
+impl<'a> Groups<'a> {
+    /// The groups of a table's rows. Where there are more than tags, the largest ones get a tag each.
+    pub fn new(table: &'a Table, by: By) -> Result<Groups<'a>> {
+        let mut bytes: HashMap<Group, u64> = HashMap::new();
+        let mut found = Groups {
+            table,
+            by,
+            tags: HashMap::new(),
+            groups: Vec::new(),
+        };
+        for row in found.rows() {
+            let row = row?;
+            *bytes.entry(found.group(&row)).or_default() += row.length;
+        }
+        let mut sorted: Vec<(Group, u64)> = bytes.into_iter().collect();
+        sorted.sort_by_key(|&(group, bytes)| (std::cmp::Reverse(bytes), group));
+        sorted.truncate(MOST_GROUPS);
+        found.groups = sorted.into_iter().map(|(group, _)| group).collect();
+        found.tags = found.groups.iter().copied().zip(0..).collect();
+        Ok(found)
+    }
+
+    /// The groups, by tag.
+    pub fn into_groups(self) -> Vec<Group> {
+        self.groups
+    }
+
+    pub(crate) fn tag(&self, row: &Row) -> u16 {
+        self.tags.get(&self.group(row)).copied().unwrap_or(OTHERS)
+    }
+
+    pub(crate) fn rows(&self) -> RowIter {
+        self.table.explained.rows.iter()
+    }
+
+    fn group(&self, row: &Row) -> Group {
+        let number = |value: usize| i32::try_from(value).unwrap_or(-1);
+        let home = |row: &Row| row.home.map_or(-1, |home| home as i32);
+        let (name, home) = match self.by {
+            By::Cause => (number(self.table.cause_set(row.causes)), -1),
+            By::Structure => (row.structure as i32, home(row)),
+            By::Path => (
+                row.path.map_or(-1, |path| number(path.index() as usize)),
+                -1,
+            ),
+            By::Step => (number(self.table.timeline.interval(row.event)), -1),
+        };
+        Group { name, home }
+    }
+}

@@ -1,0 +1,293 @@
+"""Wear written: for a terminal, as Markdown, CSV and JSON."""
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fscost import stats
+from fscost.cli.output import markdown
+from fscost.cli.output.emit import Outputs
+from fscost.cli.output.explained import one_line, percent
+from fscost.cli.output.grid import NOTHING, Grid, plain
+from fscost.cli.output.terminal import print_parts
+from fscost.cli.output.units import human_bytes, human_years
+from fscost.wear import By, Charge, Device, Wear
+
+_SHADES = " ░▒▓█"
+_MAP_COLUMNS = 48
+_METRICS = (
+    "host_write_bytes",
+    "program_write_bytes",
+    "nand_write_bytes",
+    "device_amplification",
+    "stack_amplification",
+    "copy_bytes",
+    "levelling_bytes",
+    "padding_bytes",
+    "absorbed_bytes",
+    "trim_bytes",
+    "flushes",
+    "nominal_spare",
+    "effective_spare",
+    "filled",
+    "passes",
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A disk of one repetition of a profile, on a device. `variant` names the step of a sweep."""
+
+    profile: str
+    repetition: int
+    variant: str
+    device: Device
+    wear: Wear
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `fscost wear` prints."""
+
+    source: str
+    device: Device
+    by: By | None
+    entries: Sequence[Entry]
+    runs_per_day: float | None
+    top: int
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether rows are the steps of a sweep."""
+        return any(each.variant for each in self.entries)
+
+    @property
+    def rate(self) -> float | None:
+        """Runs of the workload a day: as asked for, or as fast as the first profile ran."""
+        return self.runs_per_day or next((each.wear.runs_per_day for each in self.entries), None)
+
+    def groups(self) -> list[list[Entry]]:
+        """The repetitions of each row: of one profile, step of a sweep, and disk."""
+        found: dict[tuple[str, str, str], list[Entry]] = {}
+        for each in self.entries:
+            found.setdefault((each.profile, each.variant, each.wear.disk), []).append(each)
+        return list(found.values())
+
+
+def emit(report: Report, outputs: Outputs, file: TextIO) -> None:
+    """Where it was asked for."""
+    title, grids, notes = _title(report), list(_grids(report)), list(_notes(report))
+    is_for_people = outputs.give(
+        json=lambda: _json_text(report),
+        csv=lambda: _csv_text(report),
+        markdown=lambda: _markdown_text(title, grids, notes),
+    )
+    if is_for_people:
+        print_parts(title, [*grids[:1], *notes, *grids[1:]], file)
+
+
+def _title(report: Report) -> str:
+    return plain(f"{report.source} on {report.device.name}: {report.device.summary}")
+
+
+def _grids(report: Report) -> Iterator[Grid]:
+    yield _summary(report)
+    if report.is_sweep:
+        return
+    yield Grid(
+        "Erases of each block, from the first to the last; darker is more, up to the most erased block",
+        ("profile", "least", "mean", "most", "block", "σ", "map"),
+        [[_name(each), *_erases(each.wear), wear_map(each.wear.erases)] for each in _firsts(report)],
+        left=(0, 6),
+    )
+    for each in _firsts(report):
+        if each.wear.charges and report.by is not None:
+            yield _charged(each, report.by, report.top)
+
+
+def _firsts(report: Report) -> list[Entry]:
+    return [found[0] for found in report.groups()]
+
+
+def _summary(report: Report) -> Grid:
+    header = ("profile", "host wrote", "NAND wrote", "device WA", "whole WA", "spare", "TBW", "runs", "lasts")
+    lines = []
+    for found in report.groups():
+        first = found[0]
+
+        def median(values: Sequence[float | None]) -> float | None:
+            known = [value for value in values if value is not None]
+            return stats.interval(known).median if known else None
+
+        wears = [each.wear for each in found]
+        host, nand = median([each.host_write_bytes for each in wears]), median([each.nand_write_bytes for each in wears])
+        lines.append(
+            [
+                _name(first),
+                _bytes(host),
+                _bytes(nand),
+                _ratio(median([each.device_amplification for each in wears])),
+                _ratio(median([each.stack_amplification for each in wears])),
+                f"{first.wear.effective_spare:.1%}",
+                _terabytes(median([each.life.host_write_bytes for each in wears])),
+                _count(median([each.life.runs for each in wears])),
+                _years(median([each.life.years(report.rate) for each in wears])),
+            ]
+        )
+    return Grid("", header, lines)
+
+
+def _notes(report: Report) -> Iterator[str]:
+    first = report.entries[0].wear
+    device, geometry = report.device, first.geometry
+    unit = geometry["unit_bytes"]
+    block, page = human_bytes(unit * geometry["block_units"]), human_bytes(unit * geometry["page_units"])
+    spare = "" if report.is_sweep else f"; spare {first.nominal_spare:.1%} nominal, {first.effective_spare:.1%} effective"
+    yield (
+        f"Model: {geometry['blocks']:,} blocks of {block}, pages of {page}, mapped in {human_bytes(unit)}, as large as the recorded disk"
+        f" ({human_bytes(first.disk_bytes)}){spare}."
+    )
+    settled = "until steady" if all(each.wear.is_steady for each in report.entries) else "and NOT steady then"
+    most = max(each.wear.passes for each in report.entries)
+    yield (
+        f"Preconditioning: setup once, {first.filled:.0%} of the device filled with data that is not rewritten, then the workload up to"
+        f" {most:,} times, {settled}."
+    )
+    rated = device.values["rated_write_bytes"]
+    warranted = f" The maker warrants {_terabytes(rated)}." if rated else ""
+    yield (
+        f"TBW: bytes of the host until the most erased block has {device.values['pe_cycles']:,} cycles, on the whole device"
+        f" ({human_bytes(device.values['capacity_bytes'])}).{warranted}"
+    )
+    rate = report.rate
+    if rate is not None:
+        how = "as asked for" if report.runs_per_day else "one after the other, as fast as the first profile ran"
+        yield f"lasts: at {rate:,.4g} runs of the workload a day, {how}."
+
+
+def _name(entry: Entry) -> str:
+    disk = "" if entry.wear.disk == "main" else f" ({entry.wear.disk})"
+    words = [word for word in (entry.profile, entry.variant) if word]
+    return plain(", ".join(words) + disk) or "recording"
+
+
+def wear_map(erases: NDArray[np.uint32], width: int = _MAP_COLUMNS) -> str:
+    """Mean erases of neighbouring blocks as shades; only what was never erased is blank."""
+    most = int(erases.max())
+    parts = np.array_split(erases, min(width, len(erases)))
+    means = [float(part.mean()) for part in parts]
+    return "".join(_SHADES[0] if mean == 0 else _SHADES[max(1, round(mean / most * (len(_SHADES) - 1)))] for mean in means)
+
+
+def _erases(wear: Wear) -> list[str]:
+    """Least, mean and most erases, the block that has most, and the standard deviation."""
+    found = wear.erases
+    return [f"{found.min()}", f"{found.mean():.2f}", f"{found.max()}", f"{int(found.argmax()):,}", f"{found.std():.2f}"]
+
+
+def _charged(entry: Entry, by: By, top: int) -> Grid:
+    charges = list(entry.wear.charges)
+    shown = charges[:top]
+    if rest := charges[top:]:
+        sums = [sum(getattr(each, name) for each in rest) for name in Charge.__dataclass_fields__ if name != "name"]
+        shown.append(Charge(f"{len(rest)} more", *sums))
+    host, nand = entry.wear.host_write_bytes, entry.wear.nand_write_bytes
+    lines = [
+        [
+            one_line(each.name),
+            _share(each.host_write_bytes, host),
+            _share(each.nand_write_bytes, nand),
+            _share(each.nand_caused_bytes, nand),
+            human_bytes(each.host_write_bytes),
+            human_bytes(each.program_bytes + each.padding_bytes),
+            human_bytes(each.moved_bytes),
+            human_bytes(each.caused_bytes),
+        ]
+        for each in shown
+    ]
+    header = (by.value, "of host", "of NAND", "of NAND, caused", "host", "programs", "copies of it", "copies caused")
+    return Grid(f"{_name(entry)}: wear by {by.value}", header, lines)
+
+
+def _share(part: float, whole: float) -> str:
+    return percent(round(part), round(whole)) if whole else NOTHING
+
+
+def _bytes(value: float | None) -> str:
+    return NOTHING if value is None else human_bytes(value)
+
+
+def _terabytes(value: float | None) -> str:
+    """Decimal, as data sheets count."""
+    if value is None:
+        return NOTHING
+    return f"{value / 1e12:,.3g} TB" if value < 1e15 else f"{value / 1e15:,.3g} PB"
+
+
+def _ratio(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+
+
+def _count(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:,.0f}" if value < 1e6 else f"{value:.2g}"
+
+
+def _years(value: float | None) -> str:
+    return NOTHING if value is None else human_years(value)
+
+
+def _values(entry: Entry, rate: float | None) -> dict[str, Any]:
+    wear = entry.wear
+    found: dict[str, Any] = {"profile": entry.profile, "repetition": entry.repetition, "variant": entry.variant, "disk": wear.disk}
+    found |= {name: getattr(wear, name) for name in _METRICS}
+    erases = wear.erases
+    found |= {
+        "min_erases": int(erases.min()),
+        "max_erases": int(erases.max()),
+        "mean_erases": float(erases.mean()),
+        "erases_variance": float(erases.var()),
+        "worst_block": int(erases.argmax()),
+        "is_steady": wear.is_steady,
+        "lifetime_host_write_bytes": wear.life.host_write_bytes,
+        "lifetime_runs": wear.life.runs,
+        "lifetime_mean_runs": wear.life.mean_runs,
+        "runs_per_day": rate,
+        "lifetime_years": wear.life.years(rate),
+    }
+    return found
+
+
+def _json_text(report: Report) -> str:
+    device = report.device
+    entries = []
+    for each in report.entries:
+        found = _values(each, report.rate) | {"geometry": dict(each.wear.geometry), "erases": each.wear.erases.tolist()}
+        if each.wear.charges:
+            found["charges"] = [vars(charge) | {"nand_write_bytes": charge.nand_write_bytes} for charge in each.wear.charges]
+        entries.append(found)
+    about = {"name": device.name, "summary": device.summary, "values": dict(device.values), "sources": dict(device.sources)}
+    by = None if report.by is None else report.by.value
+    return json.dumps({"source": report.source, "device": about, "by": by, "entries": entries}, indent=1, allow_nan=False) + "\n"
+
+
+def _csv_text(report: Report) -> str:
+    buffer = StringIO()
+    rows = [_values(each, report.rate) for each in report.entries]
+    writer = csv.DictWriter(buffer, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: "" if value is None else value for name, value in row.items()})
+    return buffer.getvalue()
+
+
+def _markdown_text(title: str, grids: Sequence[Grid], notes: Sequence[str]) -> str:
+    blocks = [f"## {markdown.escape(title)}", markdown.table(grids[0]), "  \n".join(map(markdown.escape, notes))]
+    for grid in grids[1:]:
+        blocks += [f"{markdown.escape(grid.title)}:", markdown.table(grid)]
+    return "\n\n".join(blocks) + "\n"

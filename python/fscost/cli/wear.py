@@ -1,0 +1,129 @@
+"""`fscost wear`: what recorded writes do to an SSD, a card or an eMMC."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from fscost.cli.kept import Kept, every_kept
+from fscost.cli.usage import some_path
+from fscost.errors import InputError
+
+if TYPE_CHECKING:
+    from fscost.cli.output.wear import Entry
+    from fscost.wear import By, Device
+
+ByName = Literal["cause", "structure", "path", "step"]
+"""The values of `wear.By`."""
+TOP = 8
+_MOST_STEPS = 200
+
+
+def wear(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            parser=some_path,
+            metavar="RECORDING|RUN",
+            help="A file that a run kept (cells/…/recording.fscost), or the run's folder for all it kept.",
+        ),
+    ],
+    ssd: Annotated[str, typer.Option(metavar="MODEL|FILE.toml", help="A device of `fscost devices`, or a file that describes one.")],
+    by: Annotated[ByName | None, typer.Option(help="What wear is charged to. (default: cause)", show_default=False)] = None,
+    sweep: Annotated[
+        str | None, typer.Option(metavar="spare=7..50", help="Repeat with this share of NAND as spare, in percent; also fill=…; ..:STEP.")
+    ] = None,
+    fill: Annotated[float, typer.Option(metavar="PERCENT", min=0, max=100, help="Share of the device that holds data.")] = 100.0,
+    runs_per_day: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="How often the workload runs. (default: one after the other, as fast as the first profile)"),
+    ] = None,
+    profile: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Of a run: only this profile; may be given again.")] = None,
+    disk: Annotated[str | None, typer.Option(metavar="NAME", help="Only this disk. (default: each on a device of its own)")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random choices of the model.")] = 1,
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of wear by cause; the rest in one.")] = TOP,
+    trust: Annotated[bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, in place of the tables.")] = False,
+    csv: Annotated[str | None, typer.Option(metavar="FILE", help="The rows as CSV; - for standard output.")] = None,
+    markdown: Annotated[str | None, typer.Option(metavar="FILE", help="The tables as Markdown; - for standard output.")] = None,
+) -> None:
+    """Say what recorded writes do to an SSD, a card or an eMMC."""
+    from fscost import wear as room
+    from fscost.cli.output import wear as output
+    from fscost.cli.output.emit import Outputs
+
+    outputs = Outputs(json_, csv, markdown)
+    outputs.check()
+    if sweep is not None and by is not None:
+        raise InputError("--by and --sweep cannot be combined", "drop one: a sweep has one row for each step and profile")
+    if runs_per_day is not None and runs_per_day <= 0:
+        raise InputError(f"--runs-per-day {runs_per_day:g} is too small", "give a number above 0")
+    device = room.find(ssd)
+    variants = [("", device, fill / 100)] if sweep is None else _variants(sweep, device, fill / 100)
+    kept = every_kept(source, profile or [], trust=trust)
+    charged = room.By(by or "cause") if sweep is None else None
+    entries = _entries(kept, variants, charged, disk, seed, _program_bytes(source, trust=trust))
+    output.emit(output.Report(str(source), device, charged, entries, runs_per_day, top), outputs, sys.stdout)
+
+
+def _entries(
+    kept: Sequence[Kept],
+    variants: "Sequence[tuple[str, Device, float]]",
+    by: "By | None",
+    disk: str | None,
+    seed: int,
+    program_bytes: dict[str, int],
+) -> "list[Entry]":
+    from fscost import wear as room
+    from fscost.cli.output.wear import Entry
+
+    found = []
+    charged: set[str] = set()
+    for each in kept:
+        # The first repetition of each profile says what is charged: explaining takes longer than all the rest.
+        is_explained = by is not None and each.profile not in charged
+        charged.add(each.profile)
+        for source in room.sources(each.recording, is_explained=is_explained, measured=sorted(each.measured), disk=disk):
+            for name, device, fill in variants:
+                measured = room.measure(
+                    source, device, by=by if is_explained else None, fill=fill, seed=seed, program_write_bytes=program_bytes.get(each.cell)
+                )
+                found.append(Entry(each.profile, each.repetition, name, device, measured))
+    return found
+
+
+def _program_bytes(source: Path, *, trust: bool) -> dict[str, int]:
+    """By cell of a run: what its commands wrote."""
+    if not source.is_dir():
+        return {}
+    from fscost.results import TOTAL, load
+
+    rows = load(source, trust=trust).samples.to_pylist()
+    chosen = [row for row in rows if row["metric"] == "program_write_bytes" and row["phase"] == TOTAL and not row["disk"]]
+    return {row["cell"]: int(row["value"]) for row in chosen}
+
+
+def _variants(sweep: str, device: "Device", fill: float) -> "list[tuple[str, Device, float]]":
+    """`spare=7..50:5`: the device with each of these values, in percent."""
+    form = "write it as spare=7..50, fill=20..100 or spare=7..50:1"
+    name, _, bounds = sweep.partition("=")
+    bounds, _, step_text = bounds.partition(":")
+    low_text, dots, high_text = bounds.partition("..")
+    if name not in ("spare", "fill") or not dots:
+        raise InputError(f"--sweep {sweep!r} cannot be read", form)
+    try:
+        low, high = float(low_text), float(high_text)
+        step = float(step_text) if step_text else max((high - low) / 8, 0.01)
+    except ValueError:
+        raise InputError(f"--sweep {sweep!r} cannot be read", form) from None
+    most = 95 if name == "spare" else 100
+    if not (0 < low <= high <= most and step > 0 and (high - low) / step <= _MOST_STEPS):
+        raise InputError(f"--sweep {sweep!r} is out of range", f"{name} goes from more than 0 to {most} percent, in at most {_MOST_STEPS} steps")
+    count = int((high - low) / step + 1e-9) + 1
+    values = [low + step * number for number in range(count)]
+    label = [f"{name} {value:.4g} %" for value in values]
+    if name == "fill":
+        return [(text, device, value / 100) for text, value in zip(label, values, strict=True)]
+    return [(text, device.with_spare(value / 100), fill) for text, value in zip(label, values, strict=True)]

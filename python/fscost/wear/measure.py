@@ -1,0 +1,206 @@
+"""A recorded disk on a device: what one run of its workload programs and erases, and which causes that is charged to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fscost import analyze, capture
+from fscost.errors import InputError
+from fscost.wear.device import Device
+from fscost.wear.life import Life, life, runs_per_day
+
+MOST_ROUNDS = 64
+NOTHING, REST, DISCARDS, COLD = "(none)", "(others)", "(discards)", "(cold data)"
+_SPECIAL = {-1: NOTHING, -2: REST, -3: DISCARDS, -4: COLD}
+"""Names of the native module's negative numbers: no name, groups beyond the number of tags, discards, and data that the workload did not write."""
+
+
+class By(StrEnum):
+    """What wear is charged to."""
+
+    CAUSE = "cause"
+    STRUCTURE = "structure"
+    PATH = "path"
+    STEP = "step"
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one name is charged, in bytes of one run of the workload. `moved`: copies of its own data; `caused`: copies, of whatever data, that its
+    writes made necessary because they had invalidated the neighbours. Either column, added to what was written and padded, gives all NAND bytes."""
+
+    name: str
+    host_write_bytes: float
+    program_bytes: float
+    padding_bytes: float
+    moved_bytes: float
+    caused_bytes: float
+
+    @property
+    def nand_write_bytes(self) -> float:
+        """By whose data was programmed."""
+        return self.program_bytes + self.padding_bytes + self.moved_bytes
+
+    @property
+    def nand_caused_bytes(self) -> float:
+        """By whose writes made it necessary."""
+        return self.program_bytes + self.padding_bytes + self.caused_bytes
+
+
+@dataclass(frozen=True)
+class Wear:
+    """What a workload does to a device of the disk's size, by one run (bytes), and in all repetitions (erases)."""
+
+    disk: str
+    disk_bytes: int
+    seconds: float
+    host_write_bytes: int
+    trim_bytes: int
+    flushes: int
+    program_write_bytes: int | None
+    nand_write_bytes: float
+    copy_bytes: float
+    levelling_bytes: float
+    padding_bytes: float
+    absorbed_bytes: float
+    geometry: Mapping[str, int]
+    passes: int
+    is_steady: bool
+    nominal_spare: float
+    effective_spare: float
+    filled: float
+    erases: NDArray[np.uint32]
+    life: Life
+    charges: Sequence[Charge] = ()
+
+    @property
+    def device_amplification(self) -> float | None:
+        """NAND bytes ÷ host bytes."""
+        return self.nand_write_bytes / self.host_write_bytes if self.host_write_bytes else None
+
+    @property
+    def stack_amplification(self) -> float | None:
+        """NAND bytes ÷ bytes that the program wrote."""
+        return self.nand_write_bytes / self.program_write_bytes if self.program_write_bytes else None
+
+    @property
+    def runs_per_day(self) -> float | None:
+        """Of the workload, one after the other."""
+        return runs_per_day(self.seconds)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A disk of a recording, ready to be replayed. `measured` are the phases that are repeated; the others come first, once."""
+
+    recording: Path
+    disk: str
+    index: int
+    measured: Sequence[str]
+    seconds: float
+    explanation: analyze.Explanation | None = None
+    native: Any = None
+
+
+def sources(recording: Path, *, is_explained: bool, measured: Sequence[str] = (), disk: str | None = None) -> list[Source]:
+    """The disks of a recording. Explaining is what takes time: only where charges are asked for."""
+    begun = capture.Explaining(recording) if is_explained else None
+    facts = capture.info(recording)
+    names = [str(each["name"]) for each in facts["disks"]]
+    if disk is not None and disk not in names:
+        raise InputError(f"{recording} has no disk {disk!r}", f"its disks are {', '.join(names)}")
+    phases = list(measured) or measured_phases(recording)
+    intervals = capture.intervals(recording)
+    seconds = sum((each.end_ns - each.begin_ns) / 1e9 for each in intervals if each.name in phases) if facts["begin_unix_ns"] else 0.0
+    native = begun.result() if begun is not None else None
+    return [Source(recording, name, index, phases, seconds, native=native) for index, name in enumerate(names) if disk is None or name == disk]
+
+
+def measured_phases(recording: Path) -> list[str]:
+    """The phases whose marks say so; after mkfs and mount, in older recordings; all, where no mkfs was recorded."""
+    with capture.opened(recording) as source:
+        marks = [analyze.mark(*each) for each in source.marks()]
+    return analyze.measured([each.name for each in marks] or ["before"], marks)
+
+
+def measure(
+    source: Source,
+    device: Device,
+    *,
+    by: By | None = None,
+    fill: float = 1.0,
+    seed: int = 1,
+    program_write_bytes: int | None = None,
+) -> Wear:
+    """Replay a disk's requests on a device of its size until write amplification is steady."""
+    model = device.native(seed)
+    with capture.opened(source.recording) as recording:
+        try:
+            workload = recording.workload(source.index, model, list(source.measured), source.native, None if by is None else by.value)
+            found = workload.replay(model, fill, MOST_ROUNDS, by is not None)
+        except ValueError as error:
+            raise InputError(f"{device.origin or device.name}: {error}", "see docs/wear.md, Devices") from None
+    info = workload.info()
+    per_pass = found["unit_bytes"] / max(found["counted_passes"], 1)
+    nand_bytes = found["programmed_units"] * per_pass
+    names = None if by is None or source.native is None else _Names(source.native.names(), by)
+    return Wear(
+        disk=source.disk,
+        disk_bytes=info["disk_bytes"],
+        seconds=source.seconds,
+        host_write_bytes=info["write_bytes"],
+        trim_bytes=info["trim_bytes"],
+        flushes=info["flushes"],
+        program_write_bytes=program_write_bytes,
+        nand_write_bytes=nand_bytes,
+        copy_bytes=found["copied_units"] * per_pass,
+        levelling_bytes=found["levelled_units"] * per_pass,
+        padding_bytes=found["padded_units"] * per_pass,
+        absorbed_bytes=found["absorbed_units"] * per_pass,
+        geometry={name: found[name] for name in ("unit_bytes", "page_units", "block_units", "blocks", "logical_units")},
+        passes=found["passes"],
+        is_steady=found["is_steady"],
+        nominal_spare=found["nominal_spare"],
+        effective_spare=found["effective_spare"],
+        filled=found["mapped_units"] / found["logical_units"],
+        erases=np.frombuffer(found["erases"], np.uint32),
+        life=life(
+            pe_cycles=device.values["pe_cycles"],
+            nand_bytes=device.values["nand_bytes"],
+            nand_write_bytes=nand_bytes,
+            host_write_bytes=info["write_bytes"],
+            mean_erases=found["mean_erases"],
+            max_erases=found["max_erases"],
+            is_levelled=bool(device.values["levelling_gap"]),
+        ),
+        charges=_charges(found["charges"], per_pass, names) if names is not None else (),
+    )
+
+
+class _Names:
+    """The text of a group's numbers, as `fscost explain --by` spells it."""
+
+    def __init__(self, names: Mapping[str, Sequence[str]], by: By) -> None:
+        self._texts = names[{By.CAUSE: "causes", By.STRUCTURE: "structures", By.PATH: "paths", By.STEP: "intervals"}[by]]
+        self._homes = names["structures"]
+
+    def text(self, name: int, home: int) -> str:
+        if name < 0:
+            return _SPECIAL[name]
+        return f"{self._texts[name]} of {self._homes[home]}" if home >= 0 else self._texts[name]
+
+
+def _charges(columns: Mapping[str, bytes], per_pass: float, names: _Names) -> list[Charge]:
+    """The largest first."""
+    name, home = (np.frombuffer(columns[each], np.int32).tolist() for each in ("name", "home"))
+    host = np.frombuffer(columns["write_bytes"], np.uint64).tolist()
+    units = [
+        (np.frombuffer(columns[each], np.uint64) * per_pass).tolist() for each in ("written_units", "padded_units", "moved_units", "caused_units")
+    ]
+    found = [Charge(names.text(name[row], home[row]), host[row], *(column[row] for column in units)) for row in range(len(name))]
+    return sorted(found, key=lambda each: (-each.nand_write_bytes, each.name))
