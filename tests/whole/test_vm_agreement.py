@@ -90,16 +90,22 @@ def test_ext4_writes_as_much_within_one_percent(labs: Labs) -> None:
         assert vm.values["ext4", phase, WHOLE] == pytest.approx(native.values["ext4", phase, WHOLE], rel=0.01), phase
 
 
-def test_xfs_writes_as_much_but_for_its_log_after_reuse(labs: Labs) -> None:
-    """Where just freed space is allocated, the guests' kernels force the log, once at least; later ones need not (docs/vm.md)."""
-    native, vm = labs
-    for phase in ("mkfs", "unpack"):
-        assert vm.values["xfs", phase, WHOLE] == pytest.approx(native.values["xfs", phase, WHOLE], rel=0.01), phase
-    besides = [lab.sum("xfs", WHOLE) - lab.sum("xfs", written.JOURNAL, ("unpack-over", "delete")) for lab in labs]
-    assert besides[1] == pytest.approx(besides[0], rel=0.01)
-    times = vm.values["xfs", "unpack-over", written.JOURNAL] / native.values["xfs", "unpack-over", written.JOURNAL]
-    assert 0.9 < times < 2.2
-    assert vm.sum("xfs", WHOLE) == pytest.approx(native.sum("xfs", WHOLE), rel=0.04)
+def test_xfs_writes_as_much_but_for_its_log(labs: Labs) -> None:
+    """When the log is forced depends on threads, on the kernel and on the host's load: how often an inode is in it is no lab's (docs/vm.md)."""
+    native, vm = ([lab.sum("xfs", WHOLE, (phase,)) - lab.sum("xfs", written.JOURNAL, (phase,)) for phase in PHASES] for lab in labs)
+    assert vm[0] == native[0], "mkfs"
+    # A log that is full, or half a minute old, is written home early.
+    assert sum(vm[1:]) == pytest.approx(sum(native[1:]), rel=0.01)
+
+
+def test_the_log_of_xfs_holds_each_inode_once_at_least_and_few_times(labs: Labs) -> None:
+    """Unpacking over the files frees and allocates the same space: Debian's kernel forces the log there, and others may."""
+    unpack, over, delete = ([lab.sum("xfs", written.JOURNAL, (phase,)) for lab in labs] for phase in PHASES[1:])
+    once = min(unpack)
+    assert max(*unpack, *over) < 3 * once
+    assert min(over) > 0.95 * once
+    assert over[1] > 1.3 * once
+    assert max(delete) < 2 * min(delete)
 
 
 def test_btrfs_writes_as_much_but_for_its_trees(labs: Labs) -> None:
