@@ -16,6 +16,7 @@ from fscost.study import Report
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 MIB = 1 << 20
+STRICT, WRITTEN = "ext4-strictatime", "device_write_bytes"
 Reported = Callable[..., Report]
 FORMS: dict[str, Callable[[Report], str]] = {
     "study-100.txt": lambda report: terminal_text(study_view(report), 100),
@@ -102,3 +103,19 @@ def test_virtual_times_are_called_so_in_the_title_where_all_are(reported: Report
     labels = [row[0] for row in mixed.grid.rows]
     assert "wall time, find (virtual)" in labels
     assert "device bytes written, find" in labels
+
+
+def test_by_disk_adds_a_table_of_the_disks_to_every_form(reported: Reported) -> None:
+    report = reported("journal-tax", numbers)
+    for text in (terminal_text(study_view(report), 100), markdown_text(study_view(report)), json_text(report)):
+        assert "By disk" not in text
+        assert '"disks"' not in text
+    view = study_view(report, is_by_disk=True)
+    for text in (terminal_text(view, 100), markdown_text(view)):
+        assert "By disk, all measured phases" in text
+    samples = report.results.samples.to_pylist()
+    wholes = [row["value"] for row in samples if (row["profile"], row["phase"], row["metric"], row["disk"]) == (STRICT, "total", WRITTEN, "")]
+    found = [row for row in json.loads(json_text(report, is_by_disk=True))["disks"] if row["profile"] == STRICT]
+    assert {row["disk"] for row in found} == {"journal"}
+    [written] = [row["median"] for row in found if (row["phase"], row["metric"]) == ("total", WRITTEN)]
+    assert written == pytest.approx(sorted(wholes)[1] / 7)

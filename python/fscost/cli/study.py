@@ -32,6 +32,7 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, in place of the tables.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")]
+ByDisk = Annotated[bool, typer.Option("--by-disk", help="Add a table of what each disk received; to JSON, its rows.")]
 Markdown = Annotated[str | None, typer.Option(metavar="FILE", help="The report as Markdown; - for standard output.")]
 
 
@@ -58,6 +59,7 @@ def run_(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print every command, run none.")] = False,
     json: Json = False,
     markdown: Markdown = None,
+    by_disk: ByDisk = False,
     lab: Annotated[str, typer.Option(metavar="native|vm", help="This kernel as root, or guests. (default: native where it can)")] = AUTO,
     kernel: Annotated[
         list[str] | None,
@@ -69,7 +71,7 @@ def run_(
     ] = None,
 ) -> None:
     """Run a published experiment on this machine and judge its claims by what was measured."""
-    outputs = Outputs(json=json, markdown=markdown)
+    outputs = Outputs(json=json, markdown=markdown, is_by_disk=by_disk)
     outputs.check()
     found = study.load(name)
     if resume is not None:
@@ -111,7 +113,7 @@ def run_(
     if outcome.results.manifest.cells:
         report = study.report(found, outcome.results)
         output.keep(report)
-        _emit(report, json, markdown)
+        _emit(report, outputs)
     if outcome.interrupted:
         again = f"go on with: fscost study run {name} --resume {shlex.quote(str(spec.folder))}"
         print(plain(f"interrupted; {again if outcome.results.manifest.cells else 'no cell was finished, so nothing is kept'}"), file=sys.stderr)
@@ -123,12 +125,14 @@ def show(
     folder: Annotated[Path, typer.Argument(parser=some_path, metavar="RUN", help="The folder that `fscost study run` made.")],
     json: Json = False,
     markdown: Markdown = None,
+    by_disk: ByDisk = False,
     trust: Trust = False,
 ) -> None:
     """Judge a finished run again, by the rules as they are now, and print the report."""
-    Outputs(json=json, markdown=markdown).check()
+    outputs = Outputs(json=json, markdown=markdown, is_by_disk=by_disk)
+    outputs.check()
     results = load(folder, trust=trust)
-    _emit(study.report(_study_of(results), results), json, markdown)
+    _emit(study.report(_study_of(results), results), outputs)
 
 
 def _study_of(results: RunResults) -> study.Study:
@@ -147,16 +151,17 @@ def _execute(spec: RunSpec, lab: Lab, lock: str) -> RunOutcome:
         listener.close()
 
 
-def _emit(report: study.Report, json: bool, markdown: str | None) -> None:
-    text = None if markdown is None else output.markdown_text(study_view(report))
-    if text is not None and markdown is not None and markdown != STDOUT:
-        write(Path(markdown), text)
-    if json:
-        sys.stdout.write(plain(output.json_text(report)))
-    elif text is not None and markdown == STDOUT:
+def _emit(report: study.Report, outputs: Outputs) -> None:
+    by_disk = outputs.is_by_disk
+    text = None if outputs.markdown is None else output.markdown_text(study_view(report, is_by_disk=by_disk))
+    if text is not None and outputs.markdown is not None and outputs.markdown != STDOUT:
+        write(Path(outputs.markdown), text)
+    if outputs.json:
+        sys.stdout.write(plain(output.json_text(report, is_by_disk=by_disk)))
+    elif text is not None and outputs.markdown == STDOUT:
         sys.stdout.write(plain(text))
     else:
-        output.show(report, sys.stdout)
+        output.show(report, sys.stdout, is_by_disk=by_disk)
 
 
 def _earlier(results: RunResults, name: str) -> Mapping[str, Any]:

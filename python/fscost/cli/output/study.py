@@ -14,7 +14,7 @@ from rich.text import Text
 from fscost.cli.output import markdown
 from fscost.cli.output.emit import write
 from fscost.cli.output.grid import Grid
-from fscost.cli.output.study_view import Section, StudyView, study_view
+from fscost.cli.output.study_view import Section, StudyView, disk_rows, study_view
 from fscost.cli.output.terminal import columns
 from fscost.study import JudgedClaim, Measured, Report
 
@@ -36,9 +36,9 @@ def keep(report: Report) -> None:
         write(report.results.folder / name, text)
 
 
-def show(report: Report, file: TextIO = sys.stdout) -> None:
+def show(report: Report, file: TextIO = sys.stdout, *, is_by_disk: bool = False) -> None:
     """As wide as `file` is (80 to 120 columns); colour only on a terminal."""
-    view = study_view(report)
+    view = study_view(report, is_by_disk=is_by_disk)
     if file.isatty():
         _print(view, Console(file=file, width=columns(file), highlight=False))
     else:
@@ -63,7 +63,7 @@ def markdown_text(view: StudyView) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def json_text(report: Report) -> str:
+def json_text(report: Report, *, is_by_disk: bool = False) -> str:
     """One object: what was published, what was measured, what decided each verdict. The samples are in samples.parquet."""
     manifest = report.results.manifest
     value = {
@@ -112,6 +112,7 @@ def json_text(report: Report) -> str:
         ],
         "claims": [{"kernel": findings.kernel, **_claim(judged)} for findings in report.findings for judged in findings.claims],
         "skipped": [asdict(entry) for entry in manifest.skipped],
+        **({"disks": [asdict(row) for row in disk_rows(report)]} if is_by_disk else {}),
         "failed": [{"cell": cell.cell, "profile": cell.profile, "because": cell.because} for cell in manifest.failed],
     }
     return json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n"

@@ -5,9 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fscost.cli.output.by_disk import by_disk
 from fscost.cli.output.grid import NOTHING, Grid, plain
 from fscost.cli.output.units import human, human_bytes, human_seconds
 from fscost.cli.output.view import conditions, problems
+from fscost.stats import Row, summarise
 from fscost.study import (
     MORE_MAY_DECIDE,
     RULES,
@@ -52,14 +54,17 @@ class StudyView:
     folder: str
 
 
-def study_view(report: Report) -> StudyView:
-    """Everything computed; nothing printed."""
+def study_view(report: Report, *, is_by_disk: bool = False) -> StudyView:
+    """Everything computed; nothing printed. `is_by_disk`: with a table of what each disk received."""
     study, results = report.study, report.results
     sections = [_verdicts(report)]
     for findings in report.findings:
         if findings.comparisons:
             sections.append(_comparisons(study, findings))
         sections += [_section(study.published, table, lines, _at(findings)) for table, lines in findings.tables]
+    if is_by_disk:
+        disks = by_disk(disk_rows(report), results.manifest.profile_names)
+        sections.append(Section(disks.title, disks))
     for index in range(len(study.claims)):
         sections.append(_claim(study.published, [(_at(findings), findings.claims[index]) for findings in report.findings]))
     sections.append(Section("How to read it", None, [*RULES, *_counts(report), *map(plain, conditions(results))]))
@@ -75,6 +80,12 @@ def study_view(report: Report) -> StudyView:
         sections=sections,
         folder=str(results.folder),
     )
+
+
+def disk_rows(report: Report) -> list[Row]:
+    """The run's rows of single disks, as `fscost show --by-disk` has them."""
+    results = report.results
+    return [row for row in summarise(results.samples, results.manifest.baseline, by_disk=True) if row.disk]
 
 
 def _at(findings: Findings) -> str:
