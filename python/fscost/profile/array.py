@@ -10,7 +10,7 @@ from fscost.profile.model import Array, DiskSpec, FormatPlan, Profile
 
 _DEVICE = "/dev/md0"
 _WORDS = ("on", "md")
-_LEVELS = {"0": 2, "1": 2, "4": 3, "5": 3, "6": 4, "10": 2}
+_LEVELS = {"linear": 2, "0": 2, "1": 2, "4": 3, "5": 3, "6": 4, "10": 2}
 """Level, and how many members it needs at least."""
 _MOST_MEMBERS = 16
 

@@ -30,8 +30,8 @@ FILE_SYSTEMS = {
 }
 """Types, each with the module that mounts it."""
 _LANGUAGES = ("nls_cp437", "nls_ascii", "nls_utf8", "nls_iso8859-1")
-RAID = {"0": "raid0", "1": "raid1", "4": "raid456", "5": "raid456", "6": "raid456", "10": "raid10"}
-"""Levels of md, each with the module that runs it."""
+RAID = {"linear": "linear", "0": "raid0", "1": "raid1", "4": "raid456", "5": "raid456", "6": "raid456", "10": "raid10"}
+"""Levels of md, each with the module that runs it. Linux dropped `linear` in 6.8 and has it again since 6.14."""
 
 
 def wanted(kernel: GuestKernel) -> tuple[str, ...]:
