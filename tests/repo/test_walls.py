@@ -19,6 +19,7 @@ ALLOWED = {
     "fscost-bindings": {"fscost-recording", "fscost-analysis", "fscost-ssd", "fscost-wear"},
     "fscost-ssd": set[str](),
     "fscost-raid": set[str](),
+    "fscost-traces": {"fscost-recording"},
     "fscost-wear": {"fscost-recording", "fscost-analysis", "fscost-ssd"},
 }
 """For each crate, those of our crates that it may depend on, for building or testing."""

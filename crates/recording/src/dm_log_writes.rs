@@ -186,15 +186,7 @@ impl LogWriter {
 /// Make a recording of a log; the log does not say how large its disk was, so that the furthest write does. Times are entry numbers, in
 /// nanoseconds: only their order means anything. Returns the number of entries.
 pub fn import(log: &Path, recording: Output) -> Result<u64> {
-    let failed = |e: io::Error| Error::io("reading", log, e);
-    let file = file::open_regular(log)?;
-    let log_bytes = file.metadata().map_err(failed)?.len();
-    let mut reader = LogReader {
-        input: BufReader::with_capacity(1 << 20, file),
-        sector: 512,
-        log_bytes,
-        at: 0,
-    };
+    let mut reader = LogReader::open(log)?;
     let imported = (|| {
         let entries = reader.superblock()?;
         let size_bytes = reader.furthest_byte(entries)?;
@@ -225,6 +217,74 @@ pub fn import(log: &Path, recording: Output) -> Result<u64> {
     imported.map_err(|e: Error| e.in_file(log))
 }
 
+/// Whether a file begins like a log.
+#[must_use]
+pub fn is_log(head: &[u8]) -> bool {
+    head.starts_with(&MAGIC.to_le_bytes())
+}
+
+/// An entry of a log that is a request. Its flush comes first, then its discard or write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Number in the log, from 0. Marks are entries too.
+    pub number: u64,
+    /// Byte of the log at which the entry begins.
+    pub at_byte: u64,
+    /// The device was asked to flush.
+    pub has_flush: bool,
+    /// The range was discarded, not written.
+    pub is_discard: bool,
+    /// The write itself is durable.
+    pub is_fua: bool,
+    /// First byte.
+    pub offset: u64,
+    /// Length; 0 for a flush alone.
+    pub length: u64,
+}
+
+/// The requests of a log, in its order and without their data.
+pub struct Entries {
+    reader: LogReader,
+    next: u64,
+    count: u64,
+}
+
+impl Entries {
+    /// Opens a log.
+    pub fn open(log: &Path) -> Result<Entries> {
+        let mut reader = LogReader::open(log)?;
+        let count = reader.superblock().map_err(|e| e.in_file(log))?;
+        Ok(Entries {
+            reader,
+            next: 0,
+            count,
+        })
+    }
+
+    /// The next request; none at the end.
+    pub fn next_entry(&mut self) -> Result<Option<Entry>> {
+        while self.next < self.count {
+            let (number, at_byte) = (self.next, self.reader.at);
+            self.next += 1;
+            let (raw, _) = self.reader.entry()?;
+            self.reader.skip(self.reader.data_bytes(&raw))?;
+            let flags = raw.flags.get();
+            if flags & MARK == 0 {
+                return Ok(Some(Entry {
+                    number,
+                    at_byte,
+                    has_flush: flags & FLUSH != 0,
+                    is_discard: flags & DISCARD != 0,
+                    is_fua: flags & FUA != 0,
+                    offset: raw.sector.get() * self.reader.sector,
+                    length: raw.sectors.get() * self.reader.sector,
+                }));
+            }
+        }
+        Ok(None)
+    }
+}
+
 struct LogReader {
     input: BufReader<File>,
     sector: u64,
@@ -233,6 +293,17 @@ struct LogReader {
 }
 
 impl LogReader {
+    fn open(log: &Path) -> Result<LogReader> {
+        let file = file::open_regular(log)?;
+        let metadata = file.metadata();
+        Ok(LogReader {
+            input: BufReader::with_capacity(1 << 20, file),
+            sector: 512,
+            log_bytes: metadata.map_err(|e| Error::io("reading", log, e))?.len(),
+            at: 0,
+        })
+    }
+
     fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         self.input.read_exact(bytes).map_err(|e| {
             let kind = if e.kind() == io::ErrorKind::UnexpectedEof {
@@ -325,13 +396,21 @@ impl LogReader {
         for _ in 0..entries {
             let (entry, _) = self.entry()?;
             furthest = furthest.max((entry.sector.get() + entry.sectors.get()) * self.sector);
-            let data = self.data_bytes(&entry);
-            if data > self.log_bytes - self.at {
-                return Err(Error::corrupt(self.at, "the log is cut in an entry's data"));
-            }
-            self.seek_to(self.at + data)?;
+            self.skip(self.data_bytes(&entry))?;
         }
         Ok(furthest)
+    }
+
+    /// Passes an entry's data.
+    fn skip(&mut self, data: u64) -> Result<()> {
+        if data > self.log_bytes - self.at {
+            return Err(Error::corrupt(self.at, "the log is cut in an entry's data"));
+        }
+        let relative = i64::try_from(data).map_err(|_| Error::corrupt(self.at, "too much data"))?;
+        self.at += data;
+        let at = self.at;
+        let sought = self.input.seek_relative(relative);
+        sought.map_err(|e| Error::new(ErrorKind::Io, format!("at byte {at}: {e}")))
     }
 
     fn copy_entry(&mut self, number: u64, writer: &mut Writer) -> Result<()> {

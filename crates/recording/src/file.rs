@@ -54,7 +54,7 @@ impl Output {
 
 /// Open a regular file to read. It is looked at before it is opened: a FIFO would be waited for, and some devices act as soon
 /// as they are opened (a watchdog).
-pub(crate) fn open_regular(path: &Path) -> Result<File> {
+pub fn open_regular(path: &Path) -> Result<File> {
     let failed = |e: io::Error| Error::io("opening", path, e);
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let named = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| failed(e.into()))?;

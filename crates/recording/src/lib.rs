@@ -29,7 +29,7 @@ mod writer;
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Mark, Op};
 pub use extent_map::{ExtentMap, Location, Segment};
-pub use file::Output;
+pub use file::{Output, open_regular};
 pub use format::{DiskInfo, Header, MAX_DISKS, MAX_REQUEST_BYTES, SECTOR_BYTES, Stripped, VERSION};
 pub use image::{Image, Instant};
 pub use intervals::{Interval, intervals};

@@ -1,0 +1,156 @@
+//! The events of blktrace that count, so that a request that is queued, issued and completed counts once.
+
+use crate::{
+    error::Problem,
+    request::{Kind, Request},
+};
+use std::collections::HashMap;
+
+/// Steps of a request through the block layer (`Documentation/block/blktrace`, blkparse(1)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Q: a bio arrived.
+    Queue,
+    /// D: the request was issued to the driver.
+    Issue,
+    /// C: the device completed it.
+    Complete,
+    /// R: the driver was busy; the request will be issued again.
+    Requeue,
+}
+
+/// The operation and flags of an event: `fill_rwbs` in blkparse's `blkparse_fmt.c`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Operation {
+    /// None for events that carry no data (the `N` of blkparse).
+    pub(crate) kind: Option<Kind>,
+    pub(crate) has_preflush: bool,
+    pub(crate) is_fua: bool,
+}
+
+/// An event, as far as it matters here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Event {
+    pub(crate) action: Action,
+    pub(crate) operation: Operation,
+    pub(crate) time_ns: u64,
+    pub(crate) disk: u32,
+    pub(crate) sector: u64,
+    pub(crate) length_bytes: u64,
+}
+
+/// Up to two requests: a bio with `REQ_PREFLUSH` and data is a flush, then a write.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Requests {
+    pub(crate) first: Option<Request>,
+    pub(crate) second: Option<Request>,
+}
+
+impl Requests {
+    pub(crate) fn one(request: Request) -> Requests {
+        Requests {
+            first: Some(request),
+            second: None,
+        }
+    }
+}
+
+/// Far above the queue of any device (NVMe has up to 64 Ki commands in a queue).
+const MAX_REQUEUED: usize = 1 << 16;
+
+/// Turns the events of one action into requests.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    action: Action,
+    /// Requests that were issued and given back: the next issue of each is not another request.
+    requeued: HashMap<(u32, u64, u64), u32>,
+}
+
+impl Counter {
+    pub(crate) fn new(action: Action) -> Counter {
+        Counter {
+            action,
+            requeued: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn counts(&self, action: Action) -> bool {
+        action == self.action || (action == Action::Requeue && self.action == Action::Issue)
+    }
+
+    pub(crate) fn take(&mut self, event: &Event) -> Result<Requests, Problem> {
+        if !self.counts(event.action) {
+            return Ok(Requests::default());
+        }
+        let key = (event.disk, event.sector, event.length_bytes);
+        if event.action == Action::Requeue {
+            if self.requeued.len() == MAX_REQUEUED {
+                return Err("more than 65536 requests wait to be issued again".into());
+            }
+            *self.requeued.entry(key).or_insert(0) += 1;
+            return Ok(Requests::default());
+        }
+        if !self.requeued.is_empty() && self.is_issued_again(key) {
+            return Ok(Requests::default());
+        }
+        requests(event)
+    }
+
+    fn is_issued_again(&mut self, key: (u32, u64, u64)) -> bool {
+        let Some(count) = self.requeued.get_mut(&key) else {
+            return false;
+        };
+        *count -= 1;
+        if *count == 0 {
+            self.requeued.remove(&key);
+        }
+        true
+    }
+}
+
+fn requests(event: &Event) -> Result<Requests, Problem> {
+    let mut requests = Requests::default();
+    if event.operation.has_preflush {
+        requests.first = Some(Request {
+            time_ns: event.time_ns,
+            disk: event.disk,
+            kind: Kind::Flush,
+            fua: false,
+            offset_bytes: 0,
+            length_bytes: 0,
+        });
+    }
+    let Some(kind) = event.operation.kind.filter(|_| event.length_bytes > 0) else {
+        return Ok(requests);
+    };
+    let data = Request {
+        time_ns: event.time_ns,
+        disk: event.disk,
+        kind,
+        fua: event.operation.is_fua && kind == Kind::Write,
+        ..range(event.sector, 512, event.length_bytes)?
+    };
+    if requests.first.is_some() {
+        requests.second = Some(data);
+    } else {
+        requests.first = Some(data);
+    }
+    Ok(requests)
+}
+
+/// A read of this range of disk 0 at time 0; an error if it ends beyond 64 bits.
+pub(crate) fn range(offset: u64, unit_bytes: u64, length_bytes: u64) -> Result<Request, Problem> {
+    let offset_bytes = offset.checked_mul(unit_bytes);
+    let Some(offset_bytes) = offset_bytes.filter(|at| at.checked_add(length_bytes).is_some())
+    else {
+        return Err("the request ends beyond 2^64 bytes".into());
+    };
+    Ok(Request {
+        time_ns: 0,
+        disk: 0,
+        kind: Kind::Read,
+        fua: false,
+        offset_bytes,
+        length_bytes,
+    })
+}

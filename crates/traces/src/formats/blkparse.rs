@@ -1,0 +1,211 @@
+//! The text of blkparse(1) in its default format, `%D %2c %8s %5T.%9t %5p %2a %3d ` and then, for events with sectors,
+//! `sector + count`: device, CPU, sequence, seconds and nanoseconds, pid, action, RWBS.
+//!
+//! Source: blkparse(1), and `process_default` and `fill_rwbs` of blkparse's `blkparse_fmt.c`. Sectors have 512 bytes.
+
+use super::{
+    Text,
+    csv::{integer_of, shown},
+};
+use crate::{
+    device_events::{Action, Counter, Event, Operation, Requests},
+    disks::Disks,
+    error::Problem,
+    number::{integer, seconds_ns},
+    request::Kind,
+};
+
+const SECTOR_BYTES: u64 = 512;
+
+/// Lines that blkparse prints around the events: its inputs, and the summary after the last event.
+const OTHER_LINES: [&[u8]; 7] = [
+    b"CPU",
+    b"Total",
+    b"Throughput",
+    b"Events",
+    b"Skips",
+    b"Trace started",
+    b"Device:",
+];
+
+#[derive(Debug)]
+pub(crate) struct Blkparse {
+    counter: Counter,
+    /// After the first line of the summary, everything that is not an event is part of it.
+    is_in_summary: bool,
+}
+
+impl Blkparse {
+    pub(crate) fn new(action: Action) -> Blkparse {
+        Blkparse {
+            counter: Counter::new(action),
+            is_in_summary: false,
+        }
+    }
+}
+
+impl Text for Blkparse {
+    fn line(&mut self, line: &[u8], _: u64, disks: &mut Disks) -> Result<Requests, Problem> {
+        let mut words = Words(line);
+        let device = words.next();
+        if !is_device(device) {
+            return self.other_line(line, device);
+        }
+        let (_cpu, _sequence, time, _pid) =
+            (words.next(), words.next(), words.next(), words.next());
+        let word = words.next();
+        let Some(action) = action_of(word) else {
+            return if is_action(word) {
+                Ok(Requests::default())
+            } else {
+                Err(format!("the action is {}, not one or two letters", shown(word)).into())
+            };
+        };
+        if !self.counter.counts(action) {
+            return Ok(Requests::default());
+        }
+        let time_ns =
+            seconds_ns(time).ok_or_else(|| format!("the time is {}, not seconds", shown(time)))?;
+        let operation = operation(words.next())?;
+        let Some((sector, sectors)) = sectors(words)? else {
+            if !operation.has_preflush {
+                return Ok(Requests::default());
+            }
+            return self.event(action, time_ns, operation, (0, 0), device, disks);
+        };
+        if action == Action::Complete && is_failed(words) {
+            return Ok(Requests::default());
+        }
+        self.event(action, time_ns, operation, (sector, sectors), device, disks)
+    }
+}
+
+impl Blkparse {
+    fn other_line(&mut self, line: &[u8], first: &[u8]) -> Result<Requests, Problem> {
+        let is_known = OTHER_LINES.iter().any(|begin| line.starts_with(begin));
+        self.is_in_summary |= is_known;
+        if self.is_in_summary || first.is_empty() || line.starts_with(b"Input file ") {
+            return Ok(Requests::default());
+        }
+        let wanted = "not a line of blkparse's default output, which begins with major,minor";
+        Err(format!("{} is {wanted}", shown(line)).into())
+    }
+
+    fn event(
+        &mut self,
+        action: Action,
+        time_ns: u64,
+        operation: Operation,
+        (sector, sectors): (u64, u64),
+        device: &[u8],
+        disks: &mut Disks,
+    ) -> Result<Requests, Problem> {
+        let length_bytes = sectors.checked_mul(SECTOR_BYTES);
+        self.counter.take(&Event {
+            action,
+            operation,
+            time_ns,
+            disk: disks.number(device)?,
+            sector,
+            length_bytes: length_bytes.ok_or("the request ends beyond 2^64 bytes")?,
+        })
+    }
+}
+
+/// The action of a line, for the search for the one that counts.
+pub(crate) fn action_of_line(line: &[u8]) -> Option<Action> {
+    let mut words = Words(line);
+    if !is_device(words.next()) {
+        return None;
+    }
+    for _ in 0..4 {
+        words.next();
+    }
+    action_of(words.next())
+}
+
+/// `major,minor`.
+pub(super) fn is_device(word: &[u8]) -> bool {
+    let Some(comma) = memchr::memchr(b',', word) else {
+        return false;
+    };
+    integer(&word[..comma]).is_some() && integer(&word[comma + 1..]).is_some()
+}
+
+/// `Q` of blkparse is what counts of queueing; `M`, `F` (merges), `G`, `I`, `A` and others speak of the same request.
+fn action_of(word: &[u8]) -> Option<Action> {
+    match word {
+        b"Q" => Some(Action::Queue),
+        b"D" => Some(Action::Issue),
+        b"C" => Some(Action::Complete),
+        b"R" => Some(Action::Requeue),
+        _ => None,
+    }
+}
+
+/// One letter, or `UT`.
+fn is_action(word: &[u8]) -> bool {
+    matches!(word.len(), 1 | 2) && word.iter().all(u8::is_ascii_alphabetic)
+}
+
+/// `F` (flush before), then `D`, `W`, `WZ`, `R`, `N` or, of zones, `Z` and a letter; then `F` (FUA), `A`, `S`, `M`.
+fn operation(rwbs: &[u8]) -> Result<Operation, Problem> {
+    if rwbs.is_empty() || !rwbs.iter().all(u8::is_ascii_uppercase) {
+        return Err(format!("RWBS is {}, not letters", shown(rwbs)).into());
+    }
+    let (has_preflush, rest) = match rwbs.strip_prefix(b"F") {
+        Some(rest) => (true, rest),
+        None => (false, rwbs),
+    };
+    let (kind, rest) = match rest {
+        [b'D', rest @ ..] => (Some(Kind::Discard), rest),
+        [b'W', b'Z', rest @ ..] => (Some(Kind::Zero), rest),
+        // Zone append.
+        [b'Z', b'A', rest @ ..] | [b'W', rest @ ..] => (Some(Kind::Write), rest),
+        [b'R', rest @ ..] => (Some(Kind::Read), rest),
+        _ => (None, &[][..]),
+    };
+    Ok(Operation {
+        kind,
+        has_preflush,
+        is_fua: rest.contains(&b'F'),
+    })
+}
+
+/// `sector + count`; none where a line has another form: flushes without data, and requests of SCSI commands, whose
+/// size comes without a sector.
+fn sectors(mut words: Words<'_>) -> Result<Option<(u64, u64)>, Problem> {
+    let (sector, plus, count) = (words.next(), words.next(), words.next());
+    if plus != b"+" {
+        return Ok(None);
+    }
+    let sector = integer_of("the sector", sector)?;
+    Ok(Some((sector, integer_of("the count of sectors", count)?)))
+}
+
+/// A completion ends with its error in brackets.
+fn is_failed(words: Words<'_>) -> bool {
+    let Words(rest) = words;
+    let last = memchr::memrchr(b'[', rest).map_or(&[][..], |at| &rest[at..]);
+    !last.is_empty() && last.trim_ascii_end() != b"[0]"
+}
+
+/// Words between spaces, in order; empty ones after the last.
+#[derive(Clone, Copy)]
+struct Words<'a>(&'a [u8]);
+
+impl<'a> Words<'a> {
+    fn next(&mut self) -> &'a [u8] {
+        let mut text = self.0;
+        while let [b' ', rest @ ..] = text {
+            text = rest;
+        }
+        let end = text
+            .iter()
+            .position(|&byte| byte == b' ')
+            .unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        self.0 = rest;
+        word
+    }
+}

@@ -1,0 +1,80 @@
+//! Recognises a format by the first bytes.
+
+use super::{Format, blkparse, blktrace, csv::fields, fio};
+use crate::{error::Problem, number::integer};
+
+/// More than the longest line that is accepted.
+pub(crate) const HEAD_BYTES: usize = 1 << 17;
+
+/// The format of a file that begins like this, or why it has none.
+pub(crate) fn detect(head: &[u8]) -> Result<Format, Problem> {
+    if let Some(refused) = refused(head) {
+        return Err(refused.into());
+    }
+    if fscost_recording::dm_log_writes::is_log(head) {
+        return Ok(Format::DmLogWrites);
+    }
+    if blktrace::is_blktrace(head) {
+        return Ok(Format::Blktrace);
+    }
+    let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    // blkparse may name its inputs first.
+    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"Input file "));
+    let first = lines.next().unwrap_or_default();
+    of_header(first).or_else(|| of_line(first)).ok_or_else(|| {
+        let names: Vec<&str> = Format::ALL.into_iter().map(Format::name).collect();
+        let names = names.join(", ");
+        format!("the content is of none of the formats {names}; name the format if it is one")
+            .into()
+    })
+}
+
+/// Files that are something else, with a remedy.
+fn refused(head: &[u8]) -> Option<&'static str> {
+    if head.is_empty() {
+        Some("the file is empty")
+    } else if head.starts_with(b"PK\x03\x04") {
+        Some("a zip archive; extract the trace first")
+    } else if head.starts_with(b"7z\xbc\xaf\x27\x1c") {
+        Some("a 7z archive; extract the trace first")
+    } else if head.get(257..262) == Some(b"ustar") {
+        Some("a tar archive; extract the trace first (tar -xf)")
+    } else {
+        None
+    }
+}
+
+fn of_header(line: &[u8]) -> Option<Format> {
+    let is = |header: &str| line.eq_ignore_ascii_case(header.as_bytes());
+    if line == fio::VERSION_2 || line == fio::VERSION_3 {
+        Some(Format::Fio)
+    } else if is(super::msr::HEADER) {
+        Some(Format::Msr)
+    } else if is(super::systor17::HEADER) {
+        Some(Format::Systor17)
+    } else if is(super::alibaba::HEADER) {
+        Some(Format::Alibaba)
+    } else if is(super::tencent::HEADER) {
+        Some(Format::Tencent)
+    } else {
+        None
+    }
+}
+
+fn of_line(line: &[u8]) -> Option<Format> {
+    if let Ok([_, _, _, kind, ..]) = fields::<7>(line) {
+        return matches!(kind, b"Read" | b"Write").then_some(Format::Msr);
+    }
+    if let Ok([_, _, kind, ..]) = fields::<6>(line) {
+        return matches!(kind, b"R" | b"W" | b"").then_some(Format::Systor17);
+    }
+    if let Ok(five) = fields::<5>(line) {
+        if matches!(five[1], b"R" | b"W") {
+            return Some(Format::Alibaba);
+        }
+        let are_numbers = five.iter().all(|field| integer(field).is_some());
+        return (are_numbers && matches!(five[3], b"0" | b"1")).then_some(Format::Tencent);
+    }
+    let first = line.split(|&byte| byte == b' ').next().unwrap_or_default();
+    blkparse::is_device(first).then_some(Format::Blkparse)
+}

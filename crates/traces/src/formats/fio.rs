@@ -1,0 +1,100 @@
+//! fio's iolog, versions 2 and 3 (`write_iolog`, `read_iolog`).
+//!
+//! Source: fio(1), "TRACE FILE FORMAT", and fio's `iolog.c`. Offsets and lengths are in bytes. Version 2 has no times
+//! but `wait`, in microseconds since the `wait` before; the time here is their sum. Version 3 begins each line with a
+//! time since the start of the job; fio(1) does not name its unit, `log_io_u` writes microseconds (`utime_since_now`).
+//!
+//! The requests are those that fio made of the file: only with `direct=1` on a block device are they those of the
+//! device.
+
+use super::{
+    Text,
+    csv::{integer_of, shown},
+};
+use crate::{
+    device_events::{Requests, range},
+    disks::Disks,
+    error::Problem,
+    request::{Kind, Request},
+};
+
+pub(super) const VERSION_2: &[u8] = b"fio version 2 iolog";
+pub(super) const VERSION_3: &[u8] = b"fio version 3 iolog";
+const MICROSECOND_NS: u64 = 1000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    Two,
+    Three,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Fio {
+    version: Option<Version>,
+    /// Of version 2: the sum of all waits.
+    waited_us: u64,
+}
+
+impl Text for Fio {
+    fn line(&mut self, line: &[u8], _: u64, disks: &mut Disks) -> Result<Requests, Problem> {
+        let line = line.trim_ascii();
+        let Some(version) = self.version else {
+            self.version = Some(version(line)?);
+            return Ok(Requests::default());
+        };
+        let mut words = line
+            .split(|&byte| byte == b' ' || byte == b'\t')
+            .filter(|word| !word.is_empty());
+        let time_us = match version {
+            Version::Two => self.waited_us,
+            Version::Three => match words.next() {
+                Some(word) => integer_of("the timestamp", word)?,
+                None => return Ok(Requests::default()),
+            },
+        };
+        let Some(file) = words.next() else {
+            return Ok(Requests::default());
+        };
+        let action = words.next().ok_or("the action is missing")?;
+        if matches!(action, b"add" | b"open" | b"close") {
+            return Ok(Requests::default());
+        }
+        let missing = "the offset or the length is missing";
+        let offset = integer_of("the offset", words.next().ok_or(missing)?)?;
+        let length = integer_of("the length", words.next().ok_or(missing)?)?;
+        let kind = match action {
+            b"read" => Kind::Read,
+            b"write" => Kind::Write,
+            b"trim" => Kind::Discard,
+            b"sync" | b"datasync" => Kind::Flush,
+            // Starts writing back; the device is not asked to flush (sync_file_range(2)).
+            b"sync_file_range" => return Ok(Requests::default()),
+            b"wait" if version == Version::Two => {
+                let sum = self.waited_us.checked_add(offset);
+                self.waited_us = sum.ok_or("the sum of all waits exceeds 64 bits")?;
+                return Ok(Requests::default());
+            }
+            _ => return Err(format!("unknown action {}", shown(action)).into()),
+        };
+        let place = if kind == Kind::Flush {
+            range(0, 1, 0)?
+        } else {
+            range(offset, 1, length)?
+        };
+        let time_ns = time_us.checked_mul(MICROSECOND_NS);
+        Ok(Requests::one(Request {
+            time_ns: time_ns.ok_or("the time exceeds 64 bits of nanoseconds")?,
+            disk: disks.number(file)?,
+            kind,
+            ..place
+        }))
+    }
+}
+
+fn version(line: &[u8]) -> Result<Version, Problem> {
+    match line {
+        VERSION_2 => Ok(Version::Two),
+        VERSION_3 => Ok(Version::Three),
+        _ => Err("an iolog begins with 'fio version 2 iolog' or 'fio version 3 iolog'".into()),
+    }
+}

@@ -1,0 +1,78 @@
+//! The formats: one module each, and how a file's format is recognised.
+
+pub(crate) mod alibaba;
+pub(crate) mod blkparse;
+pub(crate) mod blktrace;
+mod csv;
+mod detect;
+pub(crate) mod dm_log_writes;
+pub(crate) mod fio;
+pub(crate) mod msr;
+pub(crate) mod systor17;
+pub(crate) mod tencent;
+
+use crate::{device_events::Requests, disks::Disks, error::Problem};
+
+pub(crate) use detect::{HEAD_BYTES, detect};
+
+/// A format of block I/O traces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Text of blkparse(1) in its default format.
+    Blkparse,
+    /// Binary output of blktrace(8), versions 7 and 8 (`blk_io_trace2`).
+    Blktrace,
+    /// MSR Cambridge (SNIA IOTTA 388), CSV.
+    Msr,
+    /// fio's iolog, versions 2 and 3.
+    Fio,
+    /// SYSTOR '17 (SNIA IOTTA 4964), CSV.
+    Systor17,
+    /// Alibaba block traces, CSV.
+    Alibaba,
+    /// Tencent block storage (SNIA IOTTA 27917), CSV.
+    Tencent,
+    /// Log of the kernel's dm-log-writes target.
+    DmLogWrites,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Format; 8] = [
+        Format::Blkparse,
+        Format::Blktrace,
+        Format::Msr,
+        Format::Fio,
+        Format::Systor17,
+        Format::Alibaba,
+        Format::Tencent,
+        Format::DmLogWrites,
+    ];
+
+    /// Name for options and messages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Blkparse => "blkparse",
+            Format::Blktrace => "blktrace",
+            Format::Msr => "msr",
+            Format::Fio => "fio",
+            Format::Systor17 => "systor17",
+            Format::Alibaba => "alibaba",
+            Format::Tencent => "tencent",
+            Format::DmLogWrites => "dm-log-writes",
+        }
+    }
+
+    /// The format with this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Format> {
+        Format::ALL.into_iter().find(|format| format.name() == name)
+    }
+}
+
+/// A reader of one text format, line by line.
+pub(crate) trait Text: Send {
+    /// The requests of a line; none for a header, a comment, or an event that does not count.
+    fn line(&mut self, line: &[u8], number: u64, disks: &mut Disks) -> Result<Requests, Problem>;
+}

@@ -1,0 +1,42 @@
+//! Readers of block I/O traces that other tools and other people recorded.
+//!
+//! [`Trace::open`] recognises the [`Format`] by content, decompresses gzip, zstd, xz and bzip2, and yields one
+//! [`Request`] for each request that reached the device, in the order of the file. `docs/traces.md` lists the formats,
+//! their units, and the events that count.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), fscost_traces::Error> {
+//! use fscost_traces::{Kind, Trace};
+//! let mut trace = Trace::open("sda.blkparse.gz".as_ref(), None)?;
+//! let mut device_write_bytes = 0;
+//! while let Some(request) = trace.next_request()? {
+//!     if request.kind == Kind::Write {
+//!         device_write_bytes += request.length_bytes;
+//!     }
+//! }
+//! println!("{:?}: {device_write_bytes} bytes", trace.disks());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Traces are untrusted: every damaged one ends in an [`Error`] with a line or a byte, memory is bounded, and nothing
+//! panics.
+
+#![forbid(unsafe_code)]
+// Libraries report errors; they never print.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+mod device_events;
+mod disks;
+mod error;
+mod formats;
+mod input;
+mod lines;
+mod number;
+mod request;
+mod trace;
+
+pub use error::{Error, ErrorKind, Place, Result};
+pub use formats::Format;
+pub use request::{Kind, Request};
+pub use trace::Trace;
