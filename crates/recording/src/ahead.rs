@@ -1,6 +1,6 @@
 //! Reads frames ahead on other threads: unpacking takes most of the time of whoever looks at all content.
 
-use crate::{Error, Frame, Recording, Result};
+use crate::{Contents, Error, Frame, Recording, Result};
 use std::{
     num::NonZero,
     sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
@@ -18,17 +18,19 @@ impl Recording {
     /// but visit.
     pub fn for_each_frame_ahead(
         &self,
-        visit: impl FnMut(usize, &Frame) -> Result<bool>,
+        contents: Contents,
+        visit: impl FnMut(usize, &mut Frame) -> Result<bool>,
     ) -> Result<()> {
         let all: Vec<_> = (0..self.frames().len()).collect();
-        self.for_frames_ahead(&all, visit)
+        self.for_frames_ahead(&all, contents, visit)
     }
 
     /// The same of these frames only.
     pub(crate) fn for_frames_ahead(
         &self,
         frames: &[usize],
-        mut visit: impl FnMut(usize, &Frame) -> Result<bool>,
+        contents: Contents,
+        mut visit: impl FnMut(usize, &mut Frame) -> Result<bool>,
     ) -> Result<()> {
         // As many as cores: unpacking takes longer than most visits, and where it does not, they wait.
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
@@ -38,9 +40,8 @@ impl Recording {
             for first in 0..threads {
                 let (full, next) = sync_channel(WAITING_FRAMES);
                 let (used, empty) = channel();
-                let read = move || {
-                    self.read_each(frames.iter().skip(first).step_by(threads), &full, &empty)
-                };
+                let mine = frames.iter().skip(first).step_by(threads);
+                let read = move || self.read_each(mine, contents, &full, &empty);
                 let name = thread::Builder::new().name("read-frames".into());
                 name.spawn_scoped(scope, read)
                     .map_err(|e| Error::io("starting a thread for", self.path(), e))?;
@@ -53,8 +54,8 @@ impl Recording {
                 let Ok(frame) = next.recv() else {
                     return Ok(());
                 };
-                let frame = frame?;
-                if !visit(index, &frame)? {
+                let mut frame = frame?;
+                if !visit(index, &mut frame)? {
                     return Ok(());
                 }
                 // Refused once its reader has read its last frame.
@@ -68,12 +69,15 @@ impl Recording {
     fn read_each<'f>(
         &self,
         frames: impl Iterator<Item = &'f usize>,
+        contents: Contents,
         full: &SyncSender<Result<Frame>>,
         empty: &Receiver<Frame>,
     ) {
         for &index in frames {
             let mut frame = empty.try_recv().unwrap_or_default();
-            let read = self.read_frame(index, true, &mut frame).map(|()| frame);
+            let read = self
+                .read_frame_with(index, contents, &mut frame)
+                .map(|()| frame);
             let failed = read.is_err();
             if full.send(read).is_err() || failed {
                 return;

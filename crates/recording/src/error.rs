@@ -74,7 +74,7 @@ impl Error {
     }
 
     /// The same error, with the file it is about named first.
-    pub(crate) fn in_file(mut self, path: &Path) -> Self {
+    pub fn in_file(mut self, path: &Path) -> Self {
         let name = path.display().to_string();
         if !self.context.contains(&name) {
             self.context = format!("{name}: {}", self.context);

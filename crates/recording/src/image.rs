@@ -1,8 +1,8 @@
 //! The content of a disk at an instant of the past: a view of the log.
 
 use crate::{
-    Error, ErrorKind, Event, ExtentMap, Location, Op, Recording, Result, piece_cache::PieceCache,
-    reader::Frame,
+    Contents, Error, ErrorKind, Event, ExtentMap, Location, Op, Recording, Result,
+    piece_cache::PieceCache, reader::Frame,
 };
 use std::collections::BTreeSet;
 
@@ -188,23 +188,25 @@ impl Image<'_> {
             .collect();
         let frames: Vec<_> = used.into_iter().collect();
         // In the order of the log: each frame is unpacked once, and on other threads.
-        self.recording.for_frames_ahead(&frames, |index, frame| {
-            let is_write = |e: &&Event| e.op == Op::Write && e.disk == self.disk;
-            for event in frame.events.iter().filter(is_write) {
-                for segment in self.map.segments(event.offset, event.length) {
-                    let from = (segment.offset - event.offset) as usize;
-                    let here = Location {
-                        frame: index as u32,
-                        content_offset: event.content_offset + from as u32,
-                    };
-                    if segment.location == Some(here) {
-                        let part = from..from + segment.length as usize;
-                        let content = frame.content_of(event).get(part).unwrap_or_default();
-                        out.write_all_at(content, segment.offset).map_err(failed)?;
+        let contents = Contents::All;
+        self.recording
+            .for_frames_ahead(&frames, contents, |index, frame| {
+                let is_write = |e: &&Event| e.op == Op::Write && e.disk == self.disk;
+                for event in frame.events.iter().filter(is_write) {
+                    for segment in self.map.segments(event.offset, event.length) {
+                        let from = (segment.offset - event.offset) as usize;
+                        let here = Location {
+                            frame: index as u32,
+                            content_offset: event.content_offset + from as u32,
+                        };
+                        if segment.location == Some(here) {
+                            let part = from..from + segment.length as usize;
+                            let content = frame.content_of(event).get(part).unwrap_or_default();
+                            out.write_all_at(content, segment.offset).map_err(failed)?;
+                        }
                     }
                 }
-            }
-            Ok(true)
-        })
+                Ok(true)
+            })
     }
 }

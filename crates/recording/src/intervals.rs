@@ -1,6 +1,6 @@
 //! The requests between marks, summed.
 
-use crate::{Mark, Op, Recording, Result, Totals};
+use crate::{Frame, Mark, MarkReader, Op, Recording, Result, Totals, first_writes::FirstWrites};
 
 /// From one mark to the next.
 #[derive(Debug, Clone)]
@@ -13,35 +13,144 @@ pub struct Interval {
     pub end_ns: u64,
     /// Per disk, in the header's order.
     pub totals: Vec<Totals>,
+    /// Bytes written or zeroed where nothing was before, on all disks.
+    pub first_write_bytes: u64,
 }
 
-/// All intervals. What precedes the first mark belongs to an interval named `before`.
-pub fn intervals(recording: &Recording) -> Result<Vec<Interval>> {
-    let disk_count = recording.header().disks.len();
-    let begin = |mark: Mark, at_ns: u64| Interval {
-        mark,
-        begin_ns: at_ns,
-        end_ns: at_ns,
-        totals: vec![Totals::default(); disk_count],
-    };
-    let before = Mark {
-        name: "before".into(),
-        detail: serde_json::Value::Null,
-    };
-    let mut found = vec![begin(before, 0)];
-    let mut current = 0;
-    let mut marks = crate::MarkReader::default();
-    recording.for_each_frame(false, |_, frame| {
+/// Sums a recording's frames, given in their order, by interval.
+#[derive(Debug)]
+pub struct Survey {
+    intervals: Vec<Interval>,
+    first_writes: Vec<FirstWrites>,
+    marks: MarkReader,
+}
+
+impl Survey {
+    /// Of a recording with so many disks. What precedes the first mark belongs to an interval named
+    /// `before`.
+    pub fn new(disks: usize) -> Survey {
+        let before = Mark {
+            name: "before".into(),
+            detail: serde_json::Value::Null,
+        };
+        let mut survey = Survey {
+            intervals: Vec::new(),
+            first_writes: (0..disks).map(|_| FirstWrites::default()).collect(),
+            marks: MarkReader::default(),
+        };
+        survey.begin(before, 0);
+        survey
+    }
+
+    fn begin(&mut self, mark: Mark, at_ns: u64) {
+        self.intervals.push(Interval {
+            mark,
+            begin_ns: at_ns,
+            end_ns: at_ns,
+            totals: vec![Totals::default(); self.first_writes.len()],
+            first_write_bytes: 0,
+        });
+    }
+
+    /// Take in the next frame; of its content only marks are looked at.
+    pub fn add(&mut self, frame: &Frame) -> Result<()> {
         for event in &frame.events {
-            found[current].end_ns = event.complete_ns;
+            let disk = usize::from(event.disk);
+            if let Some(current) = self.intervals.last_mut() {
+                current.end_ns = event.complete_ns;
+                if event.op != Op::Mark
+                    && let Some(totals) = current.totals.get_mut(disk)
+                {
+                    totals.add(event);
+                }
+                if matches!(event.op, Op::Write | Op::WriteZeroes)
+                    && let Some(first) = self.first_writes.get_mut(disk)
+                {
+                    current.first_write_bytes += first.write(event.offset, event.length);
+                }
+            }
             if event.op == Op::Mark {
-                found.push(begin(marks.mark_of(frame, event)?, event.complete_ns));
-                current += 1;
-            } else if let Some(totals) = found[current].totals.get_mut(usize::from(event.disk)) {
-                totals.add(event);
+                let mark = self.marks.mark_of(frame, event)?;
+                self.begin(mark, event.complete_ns);
             }
         }
+        Ok(())
+    }
+
+    /// All intervals so far.
+    pub fn intervals(&self) -> &[Interval] {
+        &self.intervals
+    }
+}
+
+/// All intervals of a recording.
+pub fn intervals(recording: &Recording) -> Result<Vec<Interval>> {
+    let mut survey = Survey::new(recording.header().disks.len());
+    recording.for_each_frame(false, |_, frame| {
+        survey.add(frame)?;
         Ok(true)
     })?;
-    Ok(found)
+    Ok(survey.intervals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Event;
+
+    fn first_write_bytes(requests: &[(Op, u16, u64, u64)]) -> u64 {
+        let event = |&(op, disk, offset, length): &(Op, u16, u64, u64)| Event {
+            submit_ns: 5,
+            complete_ns: 5,
+            offset,
+            length,
+            content_offset: 0,
+            disk,
+            op,
+            fua: false,
+        };
+        let mut survey = Survey::new(2);
+        // A frame each: what one wrote is known in the next.
+        for each in requests.chunks(1) {
+            let events = each.iter().map(event).collect();
+            let frame = Frame {
+                events,
+                ..Frame::default()
+            };
+            survey.add(&frame).unwrap();
+        }
+        survey.intervals()[0].first_write_bytes
+    }
+
+    #[test]
+    fn only_writes_to_places_that_no_write_has_reached_count() {
+        use Op::*;
+        let cases: [(&[(Op, u16, u64, u64)], u64); 7] = [
+            (&[(Write, 0, 0, 4096), (Write, 0, 0, 4096)], 4096),
+            (&[(Write, 0, 0, 2048), (Write, 0, 1024, 2048)], 3072),
+            (&[(WriteZeroes, 0, 0, 8192), (Write, 0, 4096, 8192)], 12288),
+            (
+                &[
+                    (Discard, 0, 0, 8192),
+                    (Punch, 0, 0, 8192),
+                    (Read, 0, 0, 8192),
+                    (Write, 0, 0, 4096),
+                ],
+                4096,
+            ),
+            (
+                &[
+                    (Write, 0, 0, 4096),
+                    (Discard, 0, 0, 4096),
+                    (Write, 0, 0, 4096),
+                ],
+                4096,
+            ),
+            (&[(Write, 0, 0, 4096), (Write, 1, 0, 4096)], 8192),
+            (&[(Flush, 0, 0, 0)], 0),
+        ];
+        for (requests, found) in cases {
+            assert_eq!(first_write_bytes(requests), found, "{requests:?}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ use crate::{
         EVENT_BYTES, FRAME_HEADER_BYTES, FRAME_MAX_PIECES, FrameKind, HEADER_BYTES, Header,
         PIECE_BYTES, PIECE_ENTRY_BYTES, RawEvent, RawFrameHeader, RawPiece,
     },
+    packed::PackedPieces,
     piece_cache::PieceCache,
 };
 use std::{
@@ -64,6 +65,17 @@ pub struct Recording {
     file_bytes: u64,
 }
 
+/// What of a frame's content is unpacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contents {
+    /// Where a mark is among the events, all; else nothing.
+    OfMarks,
+    /// Nothing yet: [`Frame::unpack`] does it. Checksums are checked all the same.
+    Packed,
+    /// All.
+    All,
+}
+
 /// One frame, unpacked.
 #[derive(Debug, Clone, Default)]
 pub struct Frame {
@@ -71,9 +83,22 @@ pub struct Frame {
     pub events: Vec<Event>,
     /// Its content; [`content_of`](Self::content_of) finds an event's.
     pub content: Vec<u8>,
+    /// Pieces that are still packed.
+    pub(crate) packed: PackedPieces,
 }
 
 impl Frame {
+    /// Unpack the content of one of this frame's events, in a walk that leaves content packed. Until
+    /// then [`content_of`](Self::content_of) gives bytes that mean nothing.
+    pub fn unpack(&mut self, event: &Event) -> Result<()> {
+        if event.op.has_content() {
+            let from = event.content_offset as usize;
+            let range = from..from + event.length as usize;
+            self.packed.unpack(range, &mut self.content)?;
+        }
+        Ok(())
+    }
+
     /// The content of one of this frame's events; empty when it has none.
     pub fn content_of(&self, event: &Event) -> &[u8] {
         let from = event.content_offset as usize;
@@ -237,6 +262,19 @@ impl Recording {
     /// Unpack a frame's events into `frame` (its space is used again), and its content: always, or only
     /// where a mark is among the events, whose name and detail are content.
     pub fn read_frame(&self, index: usize, with_content: bool, frame: &mut Frame) -> Result<()> {
+        let contents = match with_content {
+            true => Contents::All,
+            false => Contents::OfMarks,
+        };
+        self.read_frame_with(index, contents, frame)
+    }
+
+    pub(crate) fn read_frame_with(
+        &self,
+        index: usize,
+        contents: Contents,
+        frame: &mut Frame,
+    ) -> Result<()> {
         let info = self.frames.get(index).ok_or_else(|| {
             Error::new(
                 ErrorKind::Invalid,
@@ -244,7 +282,7 @@ impl Recording {
             )
         })?;
         let unpacked = RawFrame::read(&self.file, info.at_byte)
-            .and_then(|raw| raw.unpack(&self.file, &self.header.disks, with_content, frame));
+            .and_then(|raw| raw.unpack(&self.file, &self.header.disks, contents, frame));
         unpacked.map_err(|e| e.in_file(&self.path))
     }
 
@@ -292,7 +330,7 @@ impl Recording {
 
 /// A frame's header and piece table, read and checked.
 pub(crate) struct RawFrame {
-    at: u64,
+    pub(crate) at: u64,
     pub(crate) header: RawFrameHeader,
     pub(crate) pieces: Vec<RawPiece>,
 }
@@ -339,7 +377,7 @@ impl RawFrame {
         &self,
         file: &File,
         disks: &[crate::DiskInfo],
-        with_content: bool,
+        contents: Contents,
         frame: &mut Frame,
     ) -> Result<()> {
         let failed = |e: io::Error| Error::new(ErrorKind::Io, format!("at byte {}: {e}", self.at));
@@ -372,14 +410,18 @@ impl RawFrame {
         }
         check_content(&frame.events, content_bytes)
             .map_err(|what| Error::corrupt(self.at, what))?;
-        if with_content || frame.events.iter().any(|e| e.op == Op::Mark) {
-            frame.content.resize(content_bytes, 0);
-            self.unpack_content(file, &mut frame.content)
-                .inspect_err(|_| frame.content.clear())
-        } else {
+        frame.packed.clear();
+        let has_mark = || frame.events.iter().any(|e| e.op == Op::Mark);
+        if contents == Contents::OfMarks && !has_mark() {
             frame.content.clear();
-            Ok(())
+            return Ok(());
         }
+        frame.content.resize(content_bytes, 0);
+        match contents {
+            Contents::Packed => frame.packed.read(self, file),
+            Contents::OfMarks | Contents::All => self.unpack_content(file, &mut frame.content),
+        }
+        .inspect_err(|_| frame.content.clear())
     }
 
     fn unpack_content(&self, file: &File, content: &mut [u8]) -> Result<()> {
@@ -431,7 +473,7 @@ fn decompress(stored: &[u8], into: &mut [u8]) -> io::Result<usize> {
     DECOMPRESSOR.with_borrow_mut(|zstd| zstd.decompress_to_buffer(stored, into))
 }
 
-fn check_piece(at: u64, piece: &RawPiece, stored: &[u8]) -> Result<()> {
+pub(crate) fn check_piece(at: u64, piece: &RawPiece, stored: &[u8]) -> Result<()> {
     if crc32c::crc32c(stored) != piece.crc32c.get() {
         return Err(Error::corrupt(
             at,
@@ -448,6 +490,11 @@ pub(crate) fn unpack_piece(
     into: &mut [u8],
 ) -> Result<()> {
     check_piece(at, piece, stored)?;
+    expand_piece(at, stored, into)
+}
+
+/// The content of a piece whose checksum is right.
+pub(crate) fn expand_piece(at: u64, stored: &[u8], into: &mut [u8]) -> Result<()> {
     if stored.len() == into.len() {
         into.copy_from_slice(stored);
         return Ok(());

@@ -38,9 +38,11 @@ fn write(path: &Path) {
 }
 
 /// The numbers in the frames that are visited until `stop`, and how the walk ended.
-fn visited(recording: &Recording, stop: usize) -> (Vec<u8>, Result<()>) {
+fn visited(recording: &Recording, contents: Contents, stop: usize) -> (Vec<u8>, Result<()>) {
     let mut found = Vec::new();
-    let ended = recording.for_each_frame_ahead(|index, frame| {
+    let ended = recording.for_each_frame_ahead(contents, |index, frame| {
+        let event = frame.events[0];
+        frame.unpack(&event)?;
         let content = frame.content_of(&frame.events[0]);
         assert_eq!(content.len() as u64, LENGTH);
         assert!(content.iter().all(|&byte| usize::from(byte) == index));
@@ -57,12 +59,34 @@ fn frames_come_in_order_as_far_as_they_are_wanted() {
     write(&path);
     let recording = Recording::open(&path).unwrap();
     let all: Vec<u8> = (0..FRAMES as u8).collect();
-    let (found, ended) = visited(&recording, usize::MAX);
-    assert_eq!(found, all);
-    ended.unwrap();
-    let (found, ended) = visited(&recording, 3);
-    assert_eq!(found, all[..3]);
-    ended.unwrap();
+    for contents in [Contents::All, Contents::Packed] {
+        let (found, ended) = visited(&recording, contents, usize::MAX);
+        assert_eq!(found, all);
+        ended.unwrap();
+        let (found, ended) = visited(&recording, contents, 3);
+        assert_eq!(found, all[..3]);
+        ended.unwrap();
+    }
+}
+
+#[test]
+fn content_that_nobody_unpacks_is_checked_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r");
+    write(&path);
+    let end = fs::metadata(&path).unwrap().len();
+    let last = Recording::open(&path).unwrap().frames().len() - 1;
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    // In the last piece of the last frame, before the frame that says that the recording is whole.
+    file.write_all_at(b"x", end - 200).unwrap();
+    let recording = Recording::open(&path).unwrap();
+    let mut visited = 0;
+    let walk = recording.for_each_frame_ahead(Contents::Packed, |_, _| {
+        visited += 1;
+        Ok(true)
+    });
+    assert_eq!(walk.unwrap_err().kind, ErrorKind::Corrupt);
+    assert_eq!(visited, last);
 }
 
 #[test]
@@ -75,7 +99,7 @@ fn the_error_of_a_damaged_frame_comes_after_what_stands_before_it() {
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.write_all_at(b"x", at + 90).unwrap();
     let recording = Recording::open(&path).unwrap();
-    let (found, ended) = visited(&recording, usize::MAX);
+    let (found, ended) = visited(&recording, Contents::All, usize::MAX);
     assert_eq!(found.len(), damaged);
     assert_eq!(ended.unwrap_err().kind, ErrorKind::Corrupt);
 }

@@ -6,7 +6,7 @@ use crate::classify::{
     btrfs, ext, f2fs, fat, jfs, nilfs2, ntfs, reiserfs, xfs,
     zeroes::Zeroes,
 };
-use fscost_recording::{Event, Frame, Image, Op, Recording, Result};
+use fscost_recording::{Contents, Event, Frame, Image, MAX_REQUEST_BYTES, Op, Recording, Result};
 
 /// One write as a family sees it.
 #[derive(Debug, Clone, Copy)]
@@ -100,6 +100,18 @@ pub trait Family {
     /// Whether this disk is (part of) the file system: its main device, external journal or log, or a member.
     fn owns(&self, disk: u16) -> bool;
 
+    /// Whether `write` looks at the content of every write. Where it need not, content stays packed
+    /// until [`reads`](Self::reads) asks for it.
+    fn reads_all(&self) -> bool {
+        true
+    }
+
+    /// Whether `write` will look at the content of this write, were it the next. Where it is `false`,
+    /// `write` gets zeros of the same length.
+    fn reads(&self, _disk: u16, _offset: u64, _length: u64) -> bool {
+        true
+    }
+
     /// A write or write-zeroes on a disk of its own. `disks` do not have it yet.
     fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()>;
 
@@ -190,8 +202,18 @@ pub fn explain_streamed(
     engine.detect(&FormattedDisks::new(recording)?)?;
     let mut event_number = 0;
     let mut formatting = true;
-    recording.for_each_frame_ahead(|frame_number, frame| {
-        for event in &frame.events {
+    let contents = engine.contents();
+    recording.for_each_frame_ahead(contents, |frame_number, frame| {
+        for number in 0..frame.events.len() {
+            let event = &{ frame.events[number] };
+            let content = match contents == Contents::All || engine.reads(event) {
+                true => {
+                    let unpacked = frame.unpack(event);
+                    unpacked.map_err(|e| e.in_file(recording.path()))?;
+                    frame.content_of(event)
+                }
+                false => &NOT_READ[..event.length as usize],
+            };
             if event.op == Op::Mark {
                 engine.interval += 1;
                 formatting = formatting && frame.mark_of(event)?.name != "mount";
@@ -201,7 +223,7 @@ pub fn explain_streamed(
                 number: event_number,
                 frame: frame_number as u32,
                 event,
-                content: frame.content_of(event),
+                content,
                 formatting,
             };
             engine.event(&request)?;
@@ -214,6 +236,9 @@ pub fn explain_streamed(
     })?;
     engine.finish()
 }
+
+/// Stands for content that no family looks at.
+static NOT_READ: [u8; MAX_REQUEST_BYTES] = [0; MAX_REQUEST_BYTES];
 
 /// An event that is not a mark.
 struct Request<'r> {
@@ -260,6 +285,22 @@ impl<'a> Engine<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What must be unpacked of a frame before it is looked at.
+    fn contents(&self) -> Contents {
+        match self.arrays.is_empty() && !self.families.iter().any(|f| f.reads_all()) {
+            true => Contents::Packed,
+            false => Contents::All,
+        }
+    }
+
+    /// Whether the content of an event is looked at; of a disk that is no member of an array.
+    fn reads(&self, event: &Event) -> bool {
+        let family = self.families.iter().find(|f| f.owns(event.disk));
+        event.op != Op::Write
+            || event.length > NOT_READ.len() as u64
+            || family.is_some_and(|f| f.reads(event.disk, event.offset, event.length))
     }
 
     fn mark(&mut self, number: u64) -> Result<()> {

@@ -98,6 +98,16 @@ impl Family for Ext {
         disk == self.disk || Some(disk) == self.journal_disk
     }
 
+    /// Without a journal, data is compared with what the nodes that map it will say.
+    fn reads_all(&self) -> bool {
+        !self.superblock.has_journal()
+    }
+
+    fn reads(&self, disk: u16, offset: u64, length: u64) -> bool {
+        let running = self.running.as_ref().filter(|_| disk == self.disk);
+        running.is_none_or(|running| running.reads(offset, length, self.block_bytes))
+    }
+
     fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         if write.formatting {
             self.formatting.push(Formatted {

@@ -97,6 +97,16 @@ impl Running {
         !runs.is_empty() && runs.iter().all(|run| run.used.is_some_and(stays))
     }
 
+    /// Whether [`home`](Self::home) looks at the content of a write there: not at that of data.
+    pub(super) fn reads(&self, offset: u64, length: u64, bytes: u64) -> bool {
+        let first = offset / bytes;
+        let end = offset.saturating_add(length).div_ceil(bytes);
+        let runs = self.state.space.runs(first, end.saturating_sub(first));
+        let is_read =
+            |used: Use| used.kind.is_metadata() || used.kind == Kind::Content(Content::Journal);
+        self.journal.is_none() || runs.iter().any(|run| run.used.is_some_and(is_read))
+    }
+
     /// A write to the file system's own disk.
     pub(super) fn home(
         &mut self,

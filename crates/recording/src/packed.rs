@@ -1,0 +1,56 @@
+//! Content of a frame that is unpacked when it is asked for: most of a recording is the data of files,
+//! and whoever follows the metadata alone looks at little of it.
+
+use crate::{
+    Error, ErrorKind, Result,
+    format::PIECE_BYTES,
+    reader::{RawFrame, check_piece, expand_piece},
+};
+use std::{fs::File, ops::Range, os::unix::fs::FileExt as _};
+
+/// A frame's pieces as they are stored, their checksums checked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PackedPieces {
+    at: u64,
+    stored: Vec<u8>,
+    /// Where each piece lies in `stored`, until it is unpacked.
+    pieces: Vec<Option<Range<usize>>>,
+}
+
+impl PackedPieces {
+    pub fn clear(&mut self) {
+        self.pieces.clear();
+    }
+
+    pub fn read(&mut self, frame: &RawFrame, file: &File) -> Result<()> {
+        self.at = frame.content_at();
+        self.stored
+            .resize(frame.header.content_stored_bytes.get() as usize, 0);
+        file.read_exact_at(&mut self.stored, self.at)
+            .map_err(|e| Error::new(ErrorKind::Io, format!("at byte {}: {e}", self.at)))?;
+        let mut from = 0;
+        for piece in &frame.pieces {
+            let range = from..from + piece.stored_bytes.get() as usize;
+            from = range.end;
+            let stored = self.stored.get(range.clone()).unwrap_or_default();
+            check_piece(self.at + range.start as u64, piece, stored)?;
+            self.pieces.push(Some(range));
+        }
+        Ok(())
+    }
+
+    /// Unpack what of `content` is in the range and still packed.
+    pub fn unpack(&mut self, range: Range<usize>, content: &mut [u8]) -> Result<()> {
+        for number in range.start / PIECE_BYTES..range.end.div_ceil(PIECE_BYTES) {
+            let Some(stored) = self.pieces.get_mut(number).and_then(Option::take) else {
+                continue;
+            };
+            let at = self.at + stored.start as u64;
+            let from = (number * PIECE_BYTES).min(content.len());
+            let to = (from + PIECE_BYTES).min(content.len());
+            let stored = self.stored.get(stored).unwrap_or_default();
+            expand_piece(at, stored, &mut content[from..to])?;
+        }
+        Ok(())
+    }
+}
