@@ -57,6 +57,7 @@ class Recording:
 @final
 class Requests(Iterator[dict[str, bytes]]):
     def __next__(self) -> dict[str, bytes]: ...
+    def intervals(self) -> list[dict[str, Any]]: ...
 
 @final
 class Batches(Iterator[dict[str, bytes]]):

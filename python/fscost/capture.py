@@ -36,12 +36,13 @@ Announce = Callable[[int], object]
 
 @dataclass(frozen=True)
 class RecordedInterval:
-    """What reached each disk between two marks."""
+    """What reached each disk between two marks; `first_write_bytes` of it to places never written before."""
 
     name: str
     begin_ns: int
     end_ns: int
     disks: Mapping[str, Mapping[str, int]]
+    first_write_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,11 @@ def info(recording: Path) -> dict[str, Any]:
 def intervals(recording: Path) -> list[RecordedInterval]:
     """The marks' intervals, in order, with each disk's totals recomputed from the requests themselves."""
     with errors(recording):
-        found = _open(recording).intervals()
-        return [RecordedInterval(each["name"], each["begin_ns"], each["end_ns"], each["disks"]) for each in found]
+        return _intervals(_open(recording).intervals())
+
+
+def _intervals(found: Sequence[Mapping[str, Any]]) -> list[RecordedInterval]:
+    return [RecordedInterval(each["name"], each["begin_ns"], each["end_ns"], each["disks"], each["first_write_bytes"]) for each in found]
 
 
 def verify(recording: Path) -> dict[str, Any]:
@@ -242,16 +246,19 @@ def _disk_differences(recorded: Mapping[str, int], kernel: Mapping[str, int]) ->
         )
 
 
-def write_requests(recording: Path, table: Path) -> int:
-    """Every request of the recording, without its content, as a Parquet table; returns how many. On failure no part of it stays."""
+def write_requests(recording: Path, table: Path) -> tuple[int, list[RecordedInterval]]:
+    """Every request of the recording, without its content, as a Parquet table; returns how many, and from the same walk the intervals. On failure no part
+    of the table stays."""
     import pyarrow.parquet as pq
 
     rows = 0
     with errors(recording), files.creating(table) as file, pq.ParquetWriter(file, _requests_schema(), compression=COMPRESSION) as writer:
-        for batch in _requests(recording):
+        source = _open(recording)
+        requests = source.requests()
+        for batch in _batches(source, requests):
             writer.write_batch(batch)
             rows += batch.num_rows
-    return rows
+        return rows, _intervals(requests.intervals())
 
 
 def recovery(recording: Path, at_ns: int, lost: Sequence[int] = ()) -> list[dict[str, Any]]:
@@ -264,7 +271,8 @@ def recovery(recording: Path, at_ns: int, lost: Sequence[int] = ()) -> list[dict
 def requests(recording: Path) -> "Iterator[pa.RecordBatch]":
     """Every request, in the order of completion, without its content; `event` is its number in the recording, marks counted."""
     with errors(recording):
-        yield from _requests(recording)
+        source = _open(recording)
+        yield from _batches(source, source.requests())
 
 
 def _requests_schema() -> "pa.Schema":
@@ -281,12 +289,11 @@ def _requests_schema() -> "pa.Schema":
     )
 
 
-def _requests(recording: Path) -> "Iterator[pa.RecordBatch]":
+def _batches(source: Any, requests: Any) -> "Iterator[pa.RecordBatch]":
     import pyarrow as pa
 
-    source = _open(recording)
     disks = pa.array([disk["name"] for disk in source.info()["disks"]])
-    for columns in source.requests():
+    for columns in requests:
         rows = len(columns["op"])
 
         def column(name: str, kind: "pa.DataType", columns: Mapping[str, bytes] = columns, rows: int = rows) -> "pa.Array":

@@ -2,11 +2,10 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from tests.analyze.made import SECTOR, log_of
 
@@ -58,36 +57,11 @@ def drawn(seed: int, ops: Sequence[str] = OPS, disks: Sequence[str] = DISKS) -> 
     return requests
 
 
-Given = Callable[[Sequence[Request]], Path]
-
-
-@pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> Given:
-    """A recording of these requests as `capture` tells it, in batches of seven. Time stands still: only the order can tell one phase from another."""
-
-    def batches(requests: Sequence[Request]) -> Iterator[pa.RecordBatch]:
-        rows = [(event, request) for event, request in enumerate(requests) if not request.mark]
-        for begin in range(0, len(rows), 7):
-            events, some = zip(*rows[begin : begin + 7], strict=True)
-            columns = {
-                "event": pa.array(events, pa.uint64()),
-                "complete_ns": pa.array([5] * len(some), pa.uint64()),
-                "disk": pa.DictionaryArray.from_arrays([DISKS.index(request.disk) for request in some], DISKS),
-                "op": pa.array([request.op for request in some]).dictionary_encode(),
-                "offset": pa.array([request.offset for request in some], pa.uint64()),
-                "length": pa.array([request.length for request in some], pa.uint64()),
-            }
-            yield pa.record_batch(columns)
-
-    def give(requests: Sequence[Request]) -> Path:
-        disks = [{"name": name, "size_bytes": DISK_BYTES} for name in DISKS]
-        intervals = [RecordedInterval(name, 5, 5, {}) for name in ("before", *(request.mark for request in requests if request.mark))]
-        monkeypatch.setattr(capture, "info", lambda recording: {"disks": disks})
-        monkeypatch.setattr(capture, "intervals", lambda recording: intervals)
-        monkeypatch.setattr(capture, "requests", lambda recording: batches(requests))
-        return Path("nowhere")
-
-    return give
+def summed(requests: Sequence[Request]) -> list[RecordedInterval]:
+    """The intervals of these requests, as a walk over a recording finds them."""
+    names = ["before", *(request.mark for request in requests if request.mark)]
+    found = expected(requests)
+    return [RecordedInterval(name, 5, 5, {}, found[name]) for name in names]
 
 
 def logged(requests: Sequence[Request], folder: Path) -> Path:
@@ -103,51 +77,13 @@ def logged(requests: Sequence[Request], folder: Path) -> Path:
     return folder / "recording"
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_of_any_requests_on_two_disks(seed: int, given: Given) -> None:
-    requests = drawn(seed)
-    found = fresh.fresh_bytes(given(requests))
-    assert found is not None
-    assert +found == expected(requests)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_of_a_real_recording(seed: int, tmp_path: Path) -> None:
     requests = drawn(seed, ops=["write"], disks=["main"])
     requests = requests[requests.index(Request(mark="mkfs")) :]
-    found = fresh.fresh_bytes(logged(requests, tmp_path))
-    assert found is not None
+    found = fresh.fresh_bytes(capture.intervals(logged(requests, tmp_path)))
     assert +found == expected(requests)
     assert expected(requests)["mkfs"] > 0
-
-
-@pytest.mark.parametrize(
-    ("requests", "found"),
-    [
-        ([Request(length=4096), Request(length=4096)], 4096),
-        ([Request(length=SECTOR), Request(offset=SECTOR)], 1024),
-        ([Request(length=2048), Request(offset=1024, length=2048)], 3072),
-        ([Request("write_zeroes", length=8192), Request(offset=4096, length=8192)], 12288),
-        ([Request("discard", length=8192), Request("punch", length=8192), Request("read", length=8192), Request(length=4096)], 4096),
-        ([Request(length=4096), Request("discard", length=4096), Request(length=4096)], 4096),
-        ([Request(length=4096), Request(length=4096, disk="journal")], 8192),
-        ([Request("flush", length=0)], 0),
-        ([], 0),
-    ],
-    ids=[
-        "again",
-        "beside, in one block",
-        "overlapping",
-        "zeroes count",
-        "only writes count",
-        "a discard forgets nothing",
-        "each disk",
-        "flush",
-        "none",
-    ],
-)
-def test_cases(requests: list[Request], found: int, given: Given) -> None:
-    assert fresh.fresh_bytes(given([Request(mark="work"), *requests])) == Counter({"work": found} if requests and found else {})
 
 
 def a_result(*phases: str) -> CellResult:
@@ -155,21 +91,18 @@ def a_result(*phases: str) -> CellResult:
     return CellResult(cell, "done", samples=[Sample(phase, phase != "mkfs", "", "device_write_bytes", "bytes", 1.0) for phase in phases])
 
 
-def test_each_phase_has_a_sample_and_the_first_what_came_before_it(given: Given) -> None:
+def test_each_phase_has_a_sample_and_the_first_what_came_before_it() -> None:
     requests = [Request(length=1024), Request(mark="mkfs"), Request(offset=1024), Request(mark="work"), Request(mark="end")]
     result = a_result("mkfs", "work")
-    fresh.add_to(result, given(requests))
+    result.recorded = summed(requests)
+    fresh.add_to(result)
     assert result.samples[2:] == [
         Sample("mkfs", False, "", fresh.METRIC, "bytes", 1536.0),
         Sample("work", True, "", fresh.METRIC, "bytes", 0.0),
     ]
 
 
-def test_nothing_is_said_of_what_cannot_be_read_or_remembered(given: Given, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_nothing_is_said_of_a_cell_that_was_not_recorded() -> None:
     result = a_result("mkfs")
-    (tmp_path / "no").write_bytes(b"recording")
-    fresh.add_to(result, tmp_path / "no")
-    large = given([Request(mark="mkfs"), Request()])
-    monkeypatch.setattr(capture, "info", lambda recording: {"disks": [{"name": "main", "size_bytes": (1 << 38) + SECTOR}]})
-    fresh.add_to(result, large)
+    fresh.add_to(result)
     assert result.samples == a_result("mkfs").samples

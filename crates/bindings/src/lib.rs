@@ -9,7 +9,7 @@ mod wear;
 
 use explanation::{Batches, Explanation};
 use fscost_analysis::Names;
-use fscost_recording::{self as recording, Op, Output};
+use fscost_recording::{self as recording, Op, Output, Survey};
 use pyo3::{
     create_exception,
     exceptions::PyException,
@@ -116,25 +116,13 @@ impl Recording {
         Ok(info)
     }
 
-    /// The intervals between marks, summed: `[{"name", "begin_ns", "end_ns", "disks": {name: totals}, "detail": JSON text or None}]`. The
-    /// first, `before`, holds what precedes the first mark.
+    /// The intervals between marks, summed: `[{"name", "begin_ns", "end_ns", "first_write_bytes", "disks": {name: totals}, "detail": JSON text or
+    /// None}]`. The first, `before`, holds what precedes the first mark.
     fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let found = py
             .detach(|| recording::intervals(&self.inner))
             .map_err(error)?;
-        let list = PyList::empty(py);
-        for interval in found {
-            let entry = PyDict::new(py);
-            entry.set_item("name", &interval.mark.name)?;
-            entry.set_item("begin_ns", interval.begin_ns)?;
-            entry.set_item("end_ns", interval.end_ns)?;
-            let detail =
-                (!interval.mark.detail.is_null()).then(|| interval.mark.detail.to_string());
-            entry.set_item("detail", detail)?;
-            entry.set_item("disks", self.named_totals(py, &interval.totals)?)?;
-            list.append(entry)?;
-        }
-        Ok(list)
+        self.interval_entries(py, &found)
     }
 
     /// All marks: `[(at_ns, name, JSON text or None)]`.
@@ -147,6 +135,7 @@ impl Recording {
     /// "length", "disk": u16, "op": u8, "fua": u8}`.
     fn requests(slf: Bound<'_, Self>) -> Requests {
         Requests {
+            survey: Survey::new(slf.get().inner.header().disks.len()),
             recording: slf.unbind(),
             next: 0,
             event: 0,
@@ -273,6 +262,27 @@ impl Recording {
 }
 
 impl Recording {
+    fn interval_entries<'py>(
+        &self,
+        py: Python<'py>,
+        intervals: &[recording::Interval],
+    ) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for interval in intervals {
+            let entry = PyDict::new(py);
+            entry.set_item("name", &interval.mark.name)?;
+            entry.set_item("begin_ns", interval.begin_ns)?;
+            entry.set_item("end_ns", interval.end_ns)?;
+            entry.set_item("first_write_bytes", interval.first_write_bytes)?;
+            let detail =
+                (!interval.mark.detail.is_null()).then(|| interval.mark.detail.to_string());
+            entry.set_item("detail", detail)?;
+            entry.set_item("disks", self.named_totals(py, &interval.totals)?)?;
+            list.append(entry)?;
+        }
+        Ok(list)
+    }
+
     fn named_totals<'py>(
         &self,
         py: Python<'py>,
@@ -320,6 +330,7 @@ struct Requests {
     recording: Py<Recording>,
     next: usize,
     event: u64,
+    survey: Survey,
 }
 
 /// Events in one batch, at least: large enough for Parquet, small enough for memory.
@@ -334,9 +345,9 @@ impl Requests {
     fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let recording = &self.recording.get().inner;
         let mut columns = Columns::default();
-        let (first, event) = (self.next, self.event);
+        let (first, event, survey) = (self.next, self.event, &mut self.survey);
         (self.next, self.event) = py
-            .detach(|| columns.fill(recording, first, event))
+            .detach(|| columns.fill(recording, first, event, survey))
             .map_err(error)?;
         if columns.op.is_empty() {
             return Ok(None);
@@ -355,6 +366,12 @@ impl Requests {
             batch.set_item(name, PyBytes::new(py, bytes))?;
         }
         Ok(Some(batch))
+    }
+
+    /// The intervals of what was read so far, as `Recording.intervals` gives them: once it has ended, of everything.
+    fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let intervals = self.survey.intervals();
+        self.recording.get().interval_entries(py, intervals)
     }
 }
 
@@ -377,10 +394,12 @@ impl Columns {
         recording: &recording::Recording,
         mut next: usize,
         mut first: u64,
+        survey: &mut Survey,
     ) -> recording::Result<(usize, u64)> {
         let mut frame = recording::Frame::default();
         while self.op.len() < BATCH_EVENTS && next < recording.frames().len() {
             recording.read_frame(next, false, &mut frame)?;
+            survey.add(&frame)?;
             let numbered = (first..).zip(&frame.events);
             for (number, event) in numbered.filter(|(_, e)| e.op != Op::Mark) {
                 self.event.extend(number.to_le_bytes());

@@ -177,7 +177,11 @@ class Journals:
             structure, transaction = np.repeat(structure, blocks), np.repeat(transaction, blocks)
         else:
             # A block may have several items in one transaction: once is enough, also where that goes on in the next batch.
-            pairs, first = np.unique(np.stack([transaction, offset]), axis=1, return_index=True)
+            # Not np.unique over an axis, which compares pairs byte by byte.
+            order = np.lexsort((offset, transaction))
+            pairs = np.stack([transaction[order], offset[order]])
+            is_first = np.append(True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0))
+            pairs, first = pairs[:, is_first], order[is_first]
             last, known = self._last_pairs
             fresh = ~((pairs[0] == last) & np.isin(pairs[1], known))
             newest = int(transaction[-1])

@@ -117,7 +117,7 @@ def export(
     if at is not None and form is not Form.IMAGE:
         raise InputError("--at goes with --as image", "leave it out")
     if form is Form.PARQUET:
-        print(plain(f"{out}: {capture.write_requests(recording, out)} requests"))
+        print(plain(f"{out}: {capture.write_requests(recording, out)[0]} requests"))
     elif form is Form.DM_LOG_WRITES:
         print(plain(f"{out}: {capture.export_dm_log_writes(recording, disk, out, _announce(out))} entries"))
     else:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from fscost.capture import RecordedInterval
 from fscost.matrix import Cell
 from fscost.profile.model import Profile
 
@@ -34,6 +35,8 @@ class CellResult:
     samples: list[Sample] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
     """What the kernel really did: mountinfo, features, queue, device model, commands; JSON-able."""
+    recorded: Sequence[RecordedInterval] = ()
+    """What the recording holds, by interval; of a cell that was recorded and is being looked at."""
     recording: Path | None = None
     output: Path | None = None
     keep_recording: bool = False

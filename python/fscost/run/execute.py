@@ -77,7 +77,7 @@ def _options(spec: RunSpec, cell: Cell, keep: bool) -> LabOptions:
 
 
 def _look(result: CellResult, recording: Path) -> None:
-    fresh.add_to(result, recording)
+    fresh.add_to(result)
     explained.add_to(result, recording)
 
 

@@ -115,7 +115,7 @@ def _add_zeroes(found: dict[str, Counter[str]], punched_bytes: Mapping[str, int]
     if not short:
         return
     recorded: Counter[str] = Counter()
-    for interval in capture.intervals(recording):
+    for interval in result.recorded or capture.intervals(recording):
         phase = next(iter(counted)) if interval.name == _BEFORE else interval.name
         recorded[phase] += sum(disk["write_bytes"] + disk["zero_bytes"] for disk in interval.disks.values())
     for name, count in punched_bytes.items():

@@ -104,7 +104,7 @@ def _run(cell: Cell, options: LabOptions, story: Story, built: dict[str, Any], a
 
 def _proven(result: CellResult, paths: plan.Paths, story: Story) -> CellResult:
     """As it is, or failed, if the recording is not what the kernel counted."""
-    failure = _prove(paths, story)
+    failure = _prove(paths, story, result)
     if failure is not None:
         kind, because = failure
         return replace(result, status="failed", because=because, kind=kind)
@@ -116,14 +116,14 @@ _KEEP_RECORDING = ("conservation", "recording")
 """Failures that are about the recording itself, which somebody will want to look at."""
 
 
-def _prove(paths: plan.Paths, story: Story) -> tuple[str, str] | None:
+def _prove(paths: plan.Paths, story: Story, result: CellResult) -> tuple[str, str] | None:
     """Promise 1: the recording's bytes are the kernel's, else the kind of failure and why. Writes the table of requests."""
     kernel = [capture.KernelInterval(interval.name, interval.counters) for interval in story.intervals]
     try:
-        different = capture.differences(capture.intervals(paths.recording), kernel)
+        _, result.recorded = capture.write_requests(paths.recording, paths.requests)
+        different = capture.differences(result.recorded, kernel)
         if different:
             return "conservation", "the recording and the kernel disagree: " + "; ".join(different)
-        capture.write_requests(paths.recording, paths.requests)
     except DiskFullError as error:
         return "host-disk-full", str(error)
     except HostError:
