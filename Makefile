@@ -85,7 +85,7 @@ check-repository: .venv/.dev-packages
 
 .PHONY: bench
 bench: setup .venv/.dev-packages ## Measure the overhead of recording, the cost of an explanation and of a guest (needs root); one: ARGS='explain …', 'classify …', 'overhead …' or 'vm …'
-	cargo build --package fscost-analysis --examples --release --locked
+	cargo build --package fscost-analysis --package fscost-device --examples --release --locked
 	set -- $(ARGS); \
 	if [[ $$# -gt 0 ]]; then $(BIN)/python benches/$$1.py "$${@:2}"; \
 	else for each in overhead classify explain vm; do $(BIN)/python benches/$$each.py; done; fi

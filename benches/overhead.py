@@ -35,6 +35,9 @@ DISK_BYTES = 4 << 30
 MEMORY_BUDGET_BYTES = 64 << 20
 MEMORY_BUDGET_PER_REQUEST_BYTES = 64
 KINDS = ("plain", "recorded")
+FLOOR = "floor"
+"""A disk served by the same FUSE session over a store that only keeps bytes (crates/device/examples/reply_only): what no recorder can go below."""
+ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ def measure(case: Case, kind: str, repetition: int, profile: str, folder: Path, 
         built = plan.build(cell, options, formatted, NativeLab(binaries).place(cell, options))
         if kind == "plain":
             built |= {"disk_server": None, "disks": [{**disk, "file": _sparse(cell_dir / disk["name"])} for disk in built["disks"]]}
+        if kind == FLOOR:
+            built["disk_server"] = [str(_reply_only()), *built["disk_server"][1:]]
         intervals: list[Interval] = []
 
         def on_event(event: Event) -> None:
@@ -95,6 +100,10 @@ def measure(case: Case, kind: str, repetition: int, profile: str, folder: Path, 
         )
     finally:
         shutil.rmtree(cell_dir)
+
+
+def _reply_only() -> Path:
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/examples/reply_only"
 
 
 def _with_input(work: Workload, input_: Path) -> Workload:
@@ -154,6 +163,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--profile", default="ext4")
     parser.add_argument("--only", help="a workload")
+    parser.add_argument("--floor", action="store_true", help="also measure a server that only replies, in the same rounds")
     parser.add_argument("--out", type=Path, default=Path("bench-results"))
     arguments = parser.parse_args()
     binaries = find_binaries()
@@ -162,7 +172,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="fscost-bench-", dir="/dev/shm") as name:
         for case in cases():
             if arguments.only in (None, case.workload.name):
-                report["phases"] += bench(case, arguments.pairs, arguments.profile, Path(name), binaries)
+                report["phases"] += bench(
+                    case, arguments.pairs, arguments.profile, Path(name), binaries, [*KINDS, *([FLOOR] if arguments.floor else [])]
+                )
     arguments.out.mkdir(exist_ok=True)
     out = arguments.out / f"overhead-{time.strftime('%Y%m%dT%H%M%S')}.json"
     out.write_text(json.dumps(report, indent=2))
@@ -170,19 +182,19 @@ def main() -> None:
     print(f"{out}; {'every budget is kept' if not over else 'over budget: ' + ', '.join(p['phase'] for p in over)}")
 
 
-def bench(case: Case, pairs: int, profile: str, folder: Path, binaries: Binaries) -> list[dict[str, Any]]:
+def bench(case: Case, pairs: int, profile: str, folder: Path, binaries: Binaries, kinds: list[str]) -> list[dict[str, Any]]:
     """All pairs of one workload."""
     input_ = workload.inputs.prepare(case.workload, folder / "inputs" / case.workload.name)
-    found: dict[str, list[Measured]] = {kind: [] for kind in KINDS}
+    found: dict[str, list[Measured]] = {kind: [] for kind in kinds}
     for pair in range(-1, pairs):
-        for kind in KINDS if pair % 2 else reversed(KINDS):
+        for kind in kinds if pair % 2 else reversed(kinds):
             measured = measure(case, kind, pair, profile, folder, input_, binaries)
             if pair >= 0:  # The first pair warms the caches.
                 found[kind].append(measured)
     shutil.rmtree(folder / "inputs", ignore_errors=True)
     lines = []
     for phase, budget in case.budgets.items():
-        walls = {kind: {n: m.wall_s[phase] for n, m in enumerate(found[kind])} for kind in KINDS}
+        walls = {kind: {n: m.wall_s[phase] for n, m in enumerate(found[kind])} for kind in kinds}
         result = ratio(walls["recorded"], walls["plain"])
         median = {kind: sorted(walls[kind].values())[pairs // 2] for kind in KINDS}
         server = max(found["recorded"], key=lambda m: m.server_peak_bytes)
@@ -195,6 +207,9 @@ def bench(case: Case, pairs: int, profile: str, folder: Path, binaries: Binaries
             f" {budget:6.2f}   {server.server_cpu_s:.2f}, {server.server_peak_bytes / (1 << 20):.0f}",
             flush=True,
         )
+        if FLOOR in kinds:
+            floor = ratio(walls[FLOOR], walls["plain"])
+            print(f"{'':12} {'  floor':12} {'':8} {sorted(walls[FLOOR].values())[pairs // 2]:10.3f} {floor.ratio or 0:6.2f}", flush=True)
         line = {"workload": case.workload.name, "phase": phase, "budget": budget, "wall_s": walls, "ratio": result.ratio}
         line |= {"low": result.low, "high": result.high, "server_peak_bytes": server.server_peak_bytes, "requests": server.requests}
         lines.append(line)

@@ -1,0 +1,55 @@
+//! The floor of a recorded disk (benches/overhead.py): the same FUSE session and control channel over
+//! a store that keeps each byte in memory and records nothing.
+
+#[allow(dead_code)]
+#[path = "../../src/control.rs"]
+mod control;
+#[allow(dead_code)]
+#[path = "../../src/fuse/mod.rs"]
+mod fuse;
+#[allow(dead_code)]
+#[path = "../../src/server.rs"]
+mod server;
+mod store;
+
+use clap::Parser;
+use rustix::fd::{FromRawFd as _, OwnedFd, RawFd};
+use std::path::PathBuf;
+
+/// The arguments that the agent starts `fscost-disk` with.
+#[derive(Parser)]
+struct Arguments {
+    /// `serve`.
+    command: String,
+    /// Not written.
+    #[arg(long)]
+    recording: PathBuf,
+    /// NAME=BYTES[,…].
+    #[arg(long = "disk")]
+    disks: Vec<String>,
+    #[arg(long)]
+    control_fd: RawFd,
+    #[arg(long)]
+    ppid: Option<u32>,
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments = Arguments::parse();
+    let disks = arguments.disks.iter().map(|text| disk(text));
+    let store = store::Store::new(disks.collect::<Option<_>>().ok_or("NAME=BYTES[,…]")?);
+    // SAFETY: the agent opened the descriptor for us alone; nothing else in this process uses it.
+    let socket = unsafe { OwnedFd::from_raw_fd(arguments.control_fd) };
+    let control = control::Control::new(socket, true);
+    server::serve(store, fuse::Mount::new()?, control)?;
+    Ok(())
+}
+
+fn disk(text: &str) -> Option<fscost_recording::DiskInfo> {
+    let (name, rest) = text.split_once('=')?;
+    Some(fscost_recording::DiskInfo {
+        name: name.to_owned(),
+        size_bytes: rest.split(',').next()?.parse().ok()?,
+        logical_block_bytes: 512,
+        physical_block_bytes: 4096,
+    })
+}
