@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import Annotated, Any, TextIO
 
 import typer
-from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
+from fscost.cli.help import Command
 from fscost.cli.output.grid import plain
 from fscost.cli.usage import READER_GONE, Commands, explained
 from fscost.errors import FscostError, HostError, Terminated
@@ -44,7 +44,7 @@ class _Program(Commands):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         for name, summary in COMMANDS.items():
-            self.add_command(TyperCommand(name, help=summary))
+            self.add_command(Command(name, help=summary))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, found, rest = super().resolve_command(ctx, args)
@@ -58,7 +58,6 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
     context_settings=HELP,
 )
 
@@ -86,8 +85,8 @@ def command(name: str) -> Any:
     module = import_module(f"fscost.cli.{name}")
     found = getattr(module, "app", None)
     if found is None:
-        found = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        found.command(name)(getattr(module, name))
+        found = typer.Typer(add_completion=False)
+        found.command(name, cls=Command)(getattr(module, name))
     return typer.main.get_command(found)
 
 

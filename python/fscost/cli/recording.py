@@ -16,7 +16,13 @@ from fscost.cli.output.units import human_bytes
 from fscost.cli.usage import Commands, some_path
 from fscost.errors import FscostError, InputError
 
-app = typer.Typer(cls=Commands, help="Look into a recording, or take it elsewhere.", no_args_is_help=True)
+app = typer.Typer(
+    cls=Commands,
+    help="Look into a recording, or take it elsewhere.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
 Source = Annotated[Path, typer.Argument(parser=some_path, metavar="RECORDING", help="A file that a run kept: cells/…/recording.fscost.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]

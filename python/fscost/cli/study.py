@@ -28,6 +28,8 @@ app = typer.Typer(
     cls=Commands,
     help="Published experiments, run again: published beside measured, a verdict for each claim.",
     no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
 )
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, in place of the tables.")]

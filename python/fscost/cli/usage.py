@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import typer
-from typer.core import TyperGroup
 
+from fscost.cli.help import Group
 from fscost.errors import FscostError, InputError, did_you_mean
 
 READER_GONE = 141
@@ -38,7 +38,7 @@ def some_path(text: str) -> Path:
     return Path(text)
 
 
-class Commands(TyperGroup):
+class Commands(Group):
     """A group of commands that refuses an unknown one in our words, and ends quietly when its reader has gone (`fscost profiles | head`)."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
@@ -63,11 +63,6 @@ def _until_the_reader_goes() -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise typer.Exit(READER_GONE) from None
-    except SystemExit as ending:
-        # rich, which prints help, exits 1 by itself (`Console.on_broken_pipe`).
-        if isinstance(ending.__context__, BrokenPipeError):
-            raise typer.Exit(READER_GONE) from None
-        raise
 
 
 def explained(error: Any) -> FscostError | None:

@@ -1,0 +1,48 @@
+"""Help as plain text: typer's own imports rich, whose Markdown reader alone takes a third of `fscost --help`."""
+
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+_GAP = 2
+
+
+class Command(TyperCommand):
+    """A command whose options are listed by panel."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{**options, "rich_markup_mode": None})
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments first, then the options of each panel in the order of their declaration."""
+        _list_parameters(self, ctx, formatter)
+
+
+class Group(TyperGroup):
+    """A command of commands."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{**options, "rich_markup_mode": None})
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Options, then commands with the first paragraph of their help."""
+        _list_parameters(self, ctx, formatter)
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _first_paragraph(found.help)) for name, found in commands if found is not None], col_spacing=_GAP)
+
+
+def _list_parameters(command: Any, ctx: Any, formatter: Any) -> None:
+    panels: dict[str, list[tuple[str, str]]] = {}
+    for parameter in command.get_params(ctx):
+        is_option = parameter.param_type_name == "option"
+        panel = getattr(parameter, "rich_help_panel", None) or ("Options" if is_option else "Arguments")
+        if (record := parameter.get_help_record(ctx)) is not None:
+            panels.setdefault(panel, []).append(record)
+    for panel, records in panels.items():
+        with formatter.section(panel):
+            formatter.write_dl(records, col_spacing=_GAP)
+
+
+def _first_paragraph(text: str | None) -> str:
+    return " ".join((text or "").split("\n\n")[0].split())
