@@ -98,8 +98,11 @@ mod tests {
     use super::*;
     use crate::Event;
 
-    fn first_write_bytes(requests: &[(Op, u16, u64, u64)]) -> u64 {
-        let event = |&(op, disk, offset, length): &(Op, u16, u64, u64)| Event {
+    /// Operation, disk, offset, length.
+    type Request = (Op, u16, u64, u64);
+
+    fn first_write_bytes(requests: &[Request]) -> u64 {
+        let event = |&(op, disk, offset, length): &Request| Event {
             submit_ns: 5,
             complete_ns: 5,
             offset,
@@ -125,7 +128,7 @@ mod tests {
     #[test]
     fn only_writes_to_places_that_no_write_has_reached_count() {
         use Op::*;
-        let cases: [(&[(Op, u16, u64, u64)], u64); 7] = [
+        let cases: [(&[Request], u64); 7] = [
             (&[(Write, 0, 0, 4096), (Write, 0, 0, 4096)], 4096),
             (&[(Write, 0, 0, 2048), (Write, 0, 1024, 2048)], 3072),
             (&[(WriteZeroes, 0, 0, 8192), (Write, 0, 4096, 8192)], 12288),
