@@ -4,9 +4,11 @@ import hashlib
 import json
 import os
 import shutil
+import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,12 +39,22 @@ def use_cache(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Already with the one snapshot that is wanted."""
-    assert started(run(VmLab(), tmp_path)) == "restored"
-    used_last = max((cache.root() / "snapshots").glob("[!.]*"), key=lambda path: path.stat().st_mtime)
+    """Already with the one snapshot that is wanted.
+
+    Not the one of the user's cache that was used last: another test may have used another since.
+    """
+    take, taken = snapshot.take, list[Snapshot]()
+
+    def remembered(*words: Any) -> Snapshot:
+        taken.append(take(*words))
+        return taken[-1]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(snapshot, "take", remembered)
+        assert started(run(VmLab(), tmp_path)) == "restored"
     snapshots = use_cache(tmp_path / "cache", monkeypatch)
     snapshots.mkdir()
-    subprocess.run(["cp", "--archive", "--sparse=always", used_last, snapshots], check=True)
+    subprocess.run(["cp", "--archive", "--sparse=always", taken[-1].folder, snapshots], check=True)
     return snapshots
 
 
@@ -128,18 +140,24 @@ def test_a_guest_that_fails_before_its_first_interval_renews_the_snapshot_once(o
 
 
 def flip_text(state: Path) -> None:
-    """The code of the guest's kernel that every process runs through, found by its bytes in the kernel's image."""
-    content = state.read_bytes()
-    image = (state.parent / "vmlinux").read_bytes()
-    damaged = bytearray(content)
+    """Replace the text of the guest's kernel, which every process runs through, by a triple fault.
+
+    A page of memory is in the stream after the eight bytes of its address, whose low bits say that
+    it is whole and of the same memory as the one before (QEMU, migration/ram.c: RAM_SAVE_FLAG_PAGE
+    and _CONTINUE). The kernel cannot be found by its image: it patches nearly every page at boot.
+    """
+    page_bytes, whole_page = 4096, 0x08 | 0x20
+    text = 0x1000000  # physical, of x86-64 (CONFIG_PHYSICAL_START), and loaded there by QEMU
+    # nop …; xor eax, eax; mov cr3, rax: no page is mapped any more, not even of the fault handlers.
+    fault = bytes.fromhex("31c0 0f22d8")
+    damaged = bytearray(state.read_bytes())
+    at = damaged.find(struct.pack(">Q", text | whole_page))
     found = 0
-    for at in range(0x200000, 0x1200000, 4096):
-        page = image[at : at + 4096]
-        place = content.find(page) if len(set(page)) > 16 else -1
-        if place >= 0:
-            damaged[place : place + 4096] = b"\x0f\x0b" * 2048  # ud2
-            found += 1
-    assert found > 100
+    while damaged[at : at + 8] == struct.pack(">Q", (text + found * page_bytes) | whole_page):
+        damaged[at + 8 : at + 8 + page_bytes] = fault.rjust(page_bytes, b"\x90")
+        found += 1
+        at += 8 + page_bytes
+    assert found > 1000
     state.write_bytes(damaged)
 
 
