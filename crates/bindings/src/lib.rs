@@ -2,11 +2,13 @@
 
 #![forbid(unsafe_code)]
 
+mod array;
 mod explanation;
 mod names;
 mod recovery;
 mod wear;
 
+use array::Array;
 use explanation::{Batches, Explanation};
 use fscost_analysis::Names;
 use fscost_recording::{self as recording, Op, Output, Survey};
@@ -33,7 +35,9 @@ mod _native {
     #[pymodule_export]
     use super::wear::Workload;
     #[pymodule_export]
-    use super::{Batches, Explanation, Recording, RecordingError, Requests, import_dm_log_writes};
+    use super::{
+        Array, Batches, Explanation, Recording, RecordingError, Requests, import_dm_log_writes,
+    };
     use pyo3::{panic::PanicException, prelude::*};
 
     #[pymodule_init]
