@@ -165,6 +165,31 @@ impl Recording {
         wear::workload(py, &self.inner, disk, &device, &measured, explanation, by)
     }
 
+    /// The same for each member of an array that the disk stands for, without an explanation.
+    fn member_workloads(
+        &self,
+        py: Python<'_>,
+        disk: u16,
+        shape: array::Shape,
+        device: wear::Device,
+        measured: Vec<String>,
+    ) -> PyResult<Vec<wear::Workload>> {
+        array::member_workloads(py, &self.inner, disk, &shape, &device, &measured)
+    }
+
+    /// How busy the disks would have been as such devices, or the members of an array that one disk stands for:
+    /// `{"intervals": [{"name", "elapsed_s", "members": [{"busy_s", "nand_write_bytes", "erased_blocks", …}]}], "rows": (full,
+    /// cached, reconstruct, read_modify_write)}`.
+    #[pyo3(signature = (device, array=None))]
+    fn times<'py>(
+        &self,
+        py: Python<'py>,
+        device: wear::Device,
+        array: Option<(u16, array::Shape)>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        array::times(py, &self.inner, &device, array)
+    }
+
     /// What a mount of the disks as they were would begin with, without these events: see `recovery.rs`.
     fn recovery<'py>(
         &self,

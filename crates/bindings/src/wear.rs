@@ -4,7 +4,7 @@ use crate::Explanation;
 use fscost_recording::Recording;
 use fscost_ssd::{
     Association, Collection, Error, LogBlocks, Mapping, Options, PageMapOptions, Replay,
-    Separation, Spec, UNATTRIBUTED, Wear,
+    Separation, Spec, Timing, UNATTRIBUTED, Wear,
 };
 use fscost_wear::{By, DISCARDS, Group, OTHERS, Wanted, of_recording};
 use pyo3::{
@@ -33,10 +33,14 @@ pub struct Device {
     buffer_bytes: u64,
     power_loss_protection: bool,
     seed: u64,
+    read_us: u32,
+    program_us: u32,
+    erase_us: u32,
+    parallel_pages: u32,
 }
 
 impl Device {
-    fn spec(&self) -> PyResult<Spec> {
+    pub fn spec(&self) -> PyResult<Spec> {
         Ok(Spec {
             capacity_bytes: self.capacity_bytes,
             spare: self.spare,
@@ -47,6 +51,16 @@ impl Device {
             buffer_bytes: self.buffer_bytes,
             is_power_loss_protected: self.power_loss_protection,
         })
+    }
+
+    pub fn timing(&self) -> Timing {
+        let seconds = |micros: u32| f64::from(micros) / 1e6;
+        Timing {
+            read_s: seconds(self.read_us),
+            program_s: seconds(self.program_us),
+            erase_s: seconds(self.erase_us),
+            parallel_pages: self.parallel_pages,
+        }
     }
 
     fn mapping(&self) -> PyResult<Mapping> {
@@ -102,6 +116,16 @@ fn refused(error: Error) -> PyErr {
 pub struct Workload {
     inner: fscost_ssd::Workload,
     groups: Vec<Group>,
+}
+
+impl Workload {
+    /// Of a member of an array, without charges.
+    pub fn of_member(inner: fscost_ssd::Workload) -> Self {
+        Self {
+            inner,
+            groups: Vec::new(),
+        }
+    }
 }
 
 /// The requests of one disk; `measured` names the intervals that are repeated. With an explanation, charges are kept by

@@ -18,5 +18,5 @@ pub use map::{Geometry, Level, Map, Piece, Place, Role};
 pub use member::{Area, Member};
 pub use superblock::{PLACES, Superblock};
 pub use write_path::{
-    Array, Error, Load, MemberRequest, Method, Operation, Rmw, Row, RowCounts, Timeline, WritePath,
+    Array, Error, Load, MemberRequest, Method, Operation, Queues, Rmw, Row, RowCounts, WritePath,
 };

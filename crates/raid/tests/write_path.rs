@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use fscost_raid::{
-    Array, Error, Geometry, Level, Load, Map, MemberRequest, Method, Operation, Rmw, Role, Row,
-    Timeline, WritePath,
+    Array, Error, Geometry, Level, Load, Map, MemberRequest, Method, Operation, Queues, Rmw, Role,
+    Row, WritePath,
 };
 use proptest::prelude::*;
 
@@ -308,17 +308,26 @@ fn requests_beyond_the_end_and_shapes_without_a_write_path_are_refused() {
 }
 
 #[test]
-fn closed_form_utilisation_of_a_closed_loop_is_the_share_of_the_slowest_member() {
-    let mut timeline = Timeline::new(3);
-    for busy in [[1.0, 4.0, 0.0], [2.0, 0.0, 1.0]] {
-        timeline.add_batch(&busy);
+fn closed_form_queues_wait_for_reads_and_flushes_and_never_for_writes() {
+    let mut queues = Queues::new(3);
+    queues.submit(0, 1.0);
+    queues.submit(1, 4.0);
+    assert_eq!(queues.now_s(), 0.0);
+    queues.wait_for_all();
+    assert_eq!(queues.now_s(), 4.0, "side by side");
+    for _ in 0..3 {
+        queues.submit(0, 1.0);
+        queues.wait(0);
     }
-    assert_eq!(timeline.elapsed_s(), 6.0);
+    queues.submit(2, 2.0);
+    assert_eq!(queues.now_s(), 7.0, "one after the other");
+    queues.wait(0);
+    assert_eq!(queues.now_s(), 7.0, "member 2 is waited for by nobody");
+    queues.wait_for_all();
     assert_eq!(
-        [0, 1, 2].map(|member| timeline.utilisation(member)),
-        [0.5, 4.0 / 6.0, 1.0 / 6.0]
+        (queues.now_s(), queues.busy_s()),
+        (9.0, &[4.0, 4.0, 2.0][..])
     );
-    assert_eq!(Timeline::new(2).utilisation(0), 0.0);
 }
 
 /// The product in GF(2^8) of RAID 6 (polynomial 0x11d).

@@ -28,6 +28,7 @@ mod log_blocks;
 mod page_map;
 mod replay;
 mod spec;
+mod timed;
 mod wear;
 mod workload;
 
@@ -40,5 +41,6 @@ pub use log_blocks::{Association, LogBlockMap, LogBlocks};
 pub use page_map::{Collection, PageMap, PageMapOptions, Separation};
 pub use replay::{Options, Replay, replay};
 pub use spec::{Scaled, Spec};
+pub use timed::{TimedDevice, Timing};
 pub use wear::Wear;
 pub use workload::{Kind, Part, Step, Workload};

@@ -1,12 +1,19 @@
 //! A recorded disk as a workload for a model of an SSD: the requests of `fscost-recording`, tagged with the rows of
 //! `fscost-analysis` that explain them, in the form that `fscost-ssd` replays.
+//! A recorded disk can also stand for an array of `fscost-raid`, whose members are the devices.
 
 #![forbid(unsafe_code)]
 // Libraries report errors; they never print.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod array;
 mod groups;
 mod join;
+mod members;
+mod times;
 
+pub use array::of_array;
 pub use groups::{By, DISCARDS, Group, Groups, OTHERS};
 pub use join::{Wanted, of_recording};
+pub use members::OnArray;
+pub use times::{IntervalTimes, MemberTimes, times};

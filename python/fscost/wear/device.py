@@ -51,6 +51,10 @@ PARAMETERS = {
         Parameter("log_blocks", int, "log blocks of bast and fast", 8, 1, 1 << 24),
         Parameter("buffer_bytes", int, "write buffer, where rewritten data is programmed once", 0, 0, 1 << 36),
         Parameter("power_loss_protection", bool, "capacitors keep the buffer, so that a flush programs nothing", False),
+        Parameter("read_us", int, "microseconds to read a NAND page; 0: unknown", 0, 0, 10**7),
+        Parameter("program_us", int, "microseconds to program a NAND page; 0: unknown", 0, 0, 10**7),
+        Parameter("erase_us", int, "microseconds to erase a block; 0: unknown", 0, 0, 10**7),
+        Parameter("parallel_pages", int, "pages read or programmed side by side (channels × planes)", 1, 1, 1 << 16),
         Parameter("rated_write_bytes", int, "host bytes that the maker warrants (TBW)", 0, 0, 1 << 62),
     )
 }

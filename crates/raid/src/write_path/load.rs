@@ -48,53 +48,56 @@ impl Load {
     }
 }
 
-/// Busy time of each member, and the time that passes, in a closed loop: the members work on a batch side by side, and
-/// the next batch begins when the slowest has finished. The program itself takes no time, so a member's utilisation is
-/// an upper bound.
+/// A queue for each member, in a closed loop: the program submits a request as soon as it may, and takes no time itself.
+/// It waits for reads and flushes, and never for writes. A member works on its requests one after the other, beside the
+/// other members. A member's utilisation is therefore an upper bound.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Timeline {
+pub struct Queues {
+    now_s: f64,
+    free_s: Vec<f64>,
     busy_s: Vec<f64>,
-    elapsed_s: f64,
 }
 
-impl Timeline {
-    /// Of so many members.
+impl Queues {
+    /// Of so many members, all idle.
     #[must_use]
-    pub fn new(members: usize) -> Timeline {
-        Timeline {
+    pub fn new(members: usize) -> Queues {
+        Queues {
+            now_s: 0.0,
+            free_s: vec![0.0; members],
             busy_s: vec![0.0; members],
-            elapsed_s: 0.0,
         }
     }
 
-    /// Adds a batch: how long each member is busy with its part. Members beyond those of the timeline are ignored.
-    pub fn add_batch(&mut self, busy_s: &[f64]) {
-        for (total, busy) in self.busy_s.iter_mut().zip(busy_s) {
-            *total += busy;
+    /// Adds a request that keeps a member busy so long. Unknown members are ignored.
+    pub fn submit(&mut self, member: usize, service_s: f64) {
+        if let (Some(free), Some(busy)) = (self.free_s.get_mut(member), self.busy_s.get_mut(member))
+        {
+            *free = free.max(self.now_s) + service_s;
+            *busy += service_s;
         }
-        self.elapsed_s += busy_s.iter().copied().fold(0.0, f64::max);
     }
 
-    /// Seconds from the first batch's begin to the last one's end.
+    /// The program waits until a member is idle.
+    pub fn wait(&mut self, member: usize) {
+        let free = self.free_s.get(member).copied().unwrap_or(0.0);
+        self.now_s = self.now_s.max(free);
+    }
+
+    /// The program waits until all members are idle.
+    pub fn wait_for_all(&mut self) {
+        self.now_s = self.free_s.iter().copied().fold(self.now_s, f64::max);
+    }
+
+    /// Seconds that have passed for the program.
     #[must_use]
-    pub fn elapsed_s(&self) -> f64 {
-        self.elapsed_s
+    pub fn now_s(&self) -> f64 {
+        self.now_s
     }
 
-    /// Seconds in which each member was busy.
+    /// Seconds in which each member was busy. Divided by the seconds that passed, this is `%util` of `iostat -x`.
     #[must_use]
     pub fn busy_s(&self) -> &[f64] {
         &self.busy_s
-    }
-
-    /// Busy share of a member, as `iostat -x` prints it (`%util` ÷ 100); 0 where no time passed.
-    #[must_use]
-    pub fn utilisation(&self, member: usize) -> f64 {
-        let busy_s = self.busy_s.get(member).copied().unwrap_or(0.0);
-        if self.elapsed_s > 0.0 {
-            busy_s / self.elapsed_s
-        } else {
-            0.0
-        }
     }
 }

@@ -13,7 +13,7 @@
 mod load;
 mod stripes;
 
-pub use load::{Load, Timeline};
+pub use load::{Load, Queues};
 pub use stripes::{Method, Rmw, Row, RowCounts};
 
 use crate::{Geometry, Map, Place};

@@ -1,0 +1,140 @@
+//! How long requests keep a device busy: its NAND operations, one after the other.
+
+use crate::{Counters, Device, Error, NoCharges, Spec, UNATTRIBUTED, Write};
+
+/// Times of NAND operations (data sheets: tR, tPROG, tBERS).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timing {
+    /// Seconds to read a page.
+    pub read_s: f64,
+    /// Seconds to program a page.
+    pub program_s: f64,
+    /// Seconds to erase a block.
+    pub erase_s: f64,
+    /// Pages that are read or programmed side by side: channels × planes.
+    pub parallel_pages: u32,
+}
+
+/// A device that was written once from end to end, and that tells how long each request takes it. It works on one request
+/// at a time and collects in the foreground, as drives without a queue do. The bus and the firmware take no time.
+#[derive(Debug, Clone)]
+pub struct TimedDevice {
+    device: Device<NoCharges>,
+    timing: Timing,
+    before: Counters,
+    taken: Counters,
+}
+
+impl TimedDevice {
+    /// A device as large as a disk.
+    pub fn new(spec: &Spec, timing: Timing, disk_bytes: u64) -> Result<TimedDevice, Error> {
+        let scaled = spec.scaled(disk_bytes)?;
+        let mut device = Device::new(
+            scaled.geometry,
+            scaled.mapping,
+            scaled.buffer_units,
+            NoCharges,
+        )?;
+        device.write_units(Write {
+            first: 0,
+            count: scaled.geometry.logical_units,
+            tag: UNATTRIBUTED,
+            stream: 0,
+        })?;
+        device.flush(UNATTRIBUTED);
+        let start = device.counters();
+        Ok(TimedDevice {
+            device,
+            timing,
+            before: start,
+            taken: start,
+        })
+    }
+
+    /// Seconds that a read takes.
+    #[must_use]
+    pub fn read(&self, bytes: u64) -> f64 {
+        let unit = u64::from(self.device.geometry().unit_bytes);
+        self.pages(bytes.div_ceil(unit)) * self.timing.read_s
+    }
+
+    /// Seconds that a write takes.
+    pub fn write(&mut self, offset: u64, bytes: u64) -> Result<f64, Error> {
+        self.device.write(offset, bytes, UNATTRIBUTED, 0)?;
+        self.device.settle();
+        Ok(self.passed())
+    }
+
+    /// Seconds that a flush takes.
+    pub fn flush(&mut self) -> f64 {
+        self.device.flush(UNATTRIBUTED);
+        self.passed()
+    }
+
+    /// What the device has done since the last call, or since it was filled.
+    pub fn take_counters(&mut self) -> Counters {
+        let now = self.device.counters();
+        now - std::mem::replace(&mut self.taken, now)
+    }
+
+    /// Bytes of a unit, in which [`take_counters`](TimedDevice::take_counters) counts.
+    #[must_use]
+    pub fn unit_bytes(&self) -> u32 {
+        self.device.geometry().unit_bytes
+    }
+
+    /// Of what the device has done since the last call.
+    fn passed(&mut self) -> f64 {
+        let now = self.device.counters();
+        let done = now - self.before;
+        self.before = now;
+        self.pages(done.programmed_units()) * self.timing.program_s
+            + self.pages(done.copied_units) * self.timing.read_s
+            + done.erases as f64 * self.timing.erase_s
+    }
+
+    /// Rounds of pages side by side that hold so many units.
+    fn pages(&self, units: u64) -> f64 {
+        let pages = units.div_ceil(u64::from(self.device.geometry().units_per_page));
+        pages.div_ceil(u64::from(self.timing.parallel_pages.max(1))) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mapping;
+
+    /// 128 KiB blocks of 2 KiB pages: a write of 4 KiB programs 64 pages, reads the 62 that it copies, and erases a block.
+    #[test]
+    fn closed_form_a_small_write_on_a_block_map_takes_a_whole_block() {
+        let spec = Spec {
+            capacity_bytes: 16 << 20,
+            spare: 0.07,
+            unit_bytes: 2048,
+            page_bytes: 2048,
+            block_bytes: 128 << 10,
+            mapping: Mapping::Block { open_blocks: 0 },
+            buffer_bytes: 0,
+            is_power_loss_protected: false,
+        };
+        let timing = Timing {
+            read_s: 1.0,
+            program_s: 100.0,
+            erase_s: 10_000.0,
+            parallel_pages: 1,
+        };
+        let mut device = TimedDevice::new(&spec, timing, 16 << 20).unwrap();
+        assert_eq!(device.write(8192, 4096), Ok(16_462.0));
+        assert_eq!(device.write(0, 128 << 10), Ok(16_400.0), "nothing to copy");
+        assert_eq!((device.read(2048), device.read(6144)), (1.0, 3.0));
+        assert_eq!(device.flush(), 0.0);
+        assert_eq!(device.take_counters().programmed_units(), 128);
+        let parallel = Timing {
+            parallel_pages: 4,
+            ..timing
+        };
+        let mut device = TimedDevice::new(&spec, parallel, 16 << 20).unwrap();
+        assert_eq!(device.write(8192, 4096), Ok(11_616.0));
+    }
+}

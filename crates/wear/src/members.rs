@@ -1,0 +1,124 @@
+//! The requests of several disks that work side by side: those that were recorded, or the members of an array that a
+//! recorded disk stands for.
+
+use fscost_raid::{Array, Geometry, MemberRequest, Operation, RowCounts, WritePath};
+use fscost_recording::{Error, Event, MarkReader, Op, Recording, Result};
+
+/// A recorded disk in place of the array device.
+#[derive(Debug, Clone)]
+pub struct OnArray {
+    /// Index of the disk.
+    pub disk: u16,
+    /// The array's shape. It must be at least as large as the disk.
+    pub geometry: Geometry,
+    /// How md is set up.
+    pub options: WritePath,
+    /// Writes that follow each other within this time gather in the stripe cache.
+    pub batch_gap_ns: u64,
+}
+
+/// What happens next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// An interval of this name begins.
+    Interval(String),
+    /// A member receives a request.
+    Request(MemberRequest),
+}
+
+/// Calls `each` with the requests of every recorded disk (its index is the member's), or with those that the members of
+/// an array would have received, and with the beginnings of intervals. Returns how the rows of an array were written.
+pub fn for_each_request(
+    recording: &Recording,
+    array: Option<&OnArray>,
+    mut each: impl FnMut(Next) -> Result<()>,
+) -> Result<RowCounts> {
+    let mut walk = Walk {
+        array: array
+            .map(|on| Array::new(&on.geometry, on.options).map(|made| (made, on)))
+            .transpose()
+            .map_err(|error| Error::invalid(error.to_string()))?,
+        last_ns: 0,
+        out: Vec::new(),
+    };
+    let mut marks = MarkReader::default();
+    recording.for_each_frame(false, |_, frame| {
+        for event in &frame.events {
+            if event.op == Op::Mark {
+                walk.settle();
+                walk.hand_out(&mut each)?;
+                each(Next::Interval(marks.mark_of(frame, event)?.name))?;
+            } else {
+                walk.add(event)?;
+                walk.hand_out(&mut each)?;
+            }
+        }
+        Ok(true)
+    })?;
+    walk.settle();
+    walk.hand_out(&mut each)?;
+    Ok(walk
+        .array
+        .map(|(array, _)| array.rows())
+        .unwrap_or_default())
+}
+
+struct Walk<'a> {
+    array: Option<(Array, &'a OnArray)>,
+    last_ns: u64,
+    out: Vec<MemberRequest>,
+}
+
+impl Walk<'_> {
+    fn settle(&mut self) {
+        if let Some((array, _)) = &mut self.array {
+            array.settle(&mut self.out);
+        }
+    }
+
+    fn hand_out(&mut self, each: &mut impl FnMut(Next) -> Result<()>) -> Result<()> {
+        self.out
+            .drain(..)
+            .try_for_each(|request| each(Next::Request(request)))
+    }
+
+    fn add(&mut self, event: &Event) -> Result<()> {
+        let Some((array, on)) = &mut self.array else {
+            self.out.push(of_disk(event));
+            return Ok(());
+        };
+        if event.disk != on.disk {
+            return Ok(());
+        }
+        if event.submit_ns.saturating_sub(self.last_ns) > on.batch_gap_ns {
+            array.settle(&mut self.out);
+        }
+        self.last_ns = event.submit_ns;
+        let (offset, length, out) = (event.offset, event.length, &mut self.out);
+        let made = match event.op {
+            Op::Read => array.read(offset, length, out),
+            Op::Write | Op::WriteZeroes => array.write(offset, length, out),
+            Op::Discard | Op::Punch => array.discard(offset, length, out),
+            Op::Flush | Op::Mark => Ok(()),
+        };
+        if event.op == Op::Flush || event.fua {
+            array.flush(out);
+        }
+        made.map_err(|error| Error::invalid(error.to_string()))
+    }
+}
+
+fn of_disk(event: &Event) -> MemberRequest {
+    MemberRequest {
+        member: usize::from(event.disk),
+        operation: match event.op {
+            Op::Read => Operation::Read,
+            Op::Write | Op::WriteZeroes => Operation::Write,
+            Op::Discard | Op::Punch => Operation::Discard,
+            Op::Flush | Op::Mark => Operation::Flush,
+        },
+        offset: event.offset,
+        bytes: event.length,
+        redundant_bytes: 0,
+    }
+}

@@ -1,0 +1,137 @@
+//! How busy disks would have been, were each a device whose NAND operations take time.
+
+use crate::members::{Next, OnArray, for_each_request};
+use fscost_raid::{Load, MemberRequest, Operation, Queues, RowCounts};
+use fscost_recording::{Error, Recording, Result};
+use fscost_ssd::{Spec, TimedDevice, Timing};
+
+/// One interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IntervalTimes {
+    /// Its name; `before` for what precedes the first mark.
+    pub name: String,
+    /// Seconds that passed, in a closed loop (see [`Queues`]); the interval ends when all members are idle.
+    pub elapsed_s: f64,
+    /// Each disk, or each member of the array.
+    pub members: Vec<MemberTimes>,
+}
+
+/// One member in one interval.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct MemberTimes {
+    /// Seconds in which it was busy.
+    pub busy_s: f64,
+    /// What it received.
+    pub load: Load,
+    /// Bytes that its NAND programmed.
+    pub nand_write_bytes: u64,
+    /// Blocks erased.
+    pub erased_blocks: u64,
+}
+
+/// Plays a recording once, on devices that were full before. Discards are not played: drives without TRIM, for which
+/// foreground collection matters most, ignore them.
+pub fn times(
+    recording: &Recording,
+    spec: &Spec,
+    timing: Timing,
+    array: Option<&OnArray>,
+) -> Result<(Vec<IntervalTimes>, RowCounts)> {
+    let sizes: Vec<u64> = match array {
+        Some(on) => on.geometry.member_bytes.clone(),
+        None => recording
+            .header()
+            .disks
+            .iter()
+            .map(|disk| disk.size_bytes)
+            .collect(),
+    };
+    let devices = sizes
+        .iter()
+        .map(|&bytes| TimedDevice::new(spec, timing, bytes));
+    let mut players = Players {
+        devices: devices
+            .collect::<std::result::Result<_, _>>()
+            .map_err(refused)?,
+        queues: Queues::new(sizes.len()),
+        is_flushing: false,
+        current: IntervalTimes {
+            name: "before".to_owned(),
+            elapsed_s: 0.0,
+            members: vec![MemberTimes::default(); sizes.len()],
+        },
+        done: Vec::new(),
+    };
+    let rows = for_each_request(recording, array, |next| match next {
+        Next::Interval(name) => {
+            players.end(name);
+            Ok(())
+        }
+        Next::Request(request) => players.play(&request),
+    })?;
+    players.end(String::new());
+    Ok((players.done, rows))
+}
+
+fn refused(error: fscost_ssd::Error) -> Error {
+    Error::invalid(error.to_string())
+}
+
+struct Players {
+    devices: Vec<TimedDevice>,
+    queues: Queues,
+    is_flushing: bool,
+    current: IntervalTimes,
+    done: Vec<IntervalTimes>,
+}
+
+impl Players {
+    fn play(&mut self, request: &MemberRequest) -> Result<()> {
+        let member = request.member;
+        let (Some(device), Some(found)) = (
+            self.devices.get_mut(member),
+            self.current.members.get_mut(member),
+        ) else {
+            return Ok(());
+        };
+        found.load.add(request);
+        let service_s = match request.operation {
+            Operation::Read | Operation::Preread => device.read(request.bytes),
+            Operation::Write => device
+                .write(request.offset, request.bytes)
+                .map_err(refused)?,
+            Operation::Flush => device.flush(),
+            Operation::Discard => 0.0,
+        };
+        // Members are flushed side by side; what follows waits for all of them.
+        let is_flush = request.operation == Operation::Flush;
+        if std::mem::replace(&mut self.is_flushing, is_flush) && !is_flush {
+            self.queues.wait_for_all();
+        }
+        self.queues.submit(member, service_s);
+        if request.operation == Operation::Read {
+            self.queues.wait(member);
+        }
+        Ok(())
+    }
+
+    /// Ends the interval: the work on it has settled.
+    fn end(&mut self, next: String) {
+        self.queues.wait_for_all();
+        let fresh = IntervalTimes {
+            name: next,
+            elapsed_s: 0.0,
+            members: vec![MemberTimes::default(); self.devices.len()],
+        };
+        let mut ended = std::mem::replace(&mut self.current, fresh);
+        let queues = std::mem::replace(&mut self.queues, Queues::new(self.devices.len()));
+        ended.elapsed_s = queues.now_s();
+        for (at, (found, device)) in ended.members.iter_mut().zip(&mut self.devices).enumerate() {
+            found.busy_s = queues.busy_s()[at];
+            let counters = device.take_counters();
+            found.nand_write_bytes = counters.programmed_units() * u64::from(device.unit_bytes());
+            found.erased_blocks = counters.erases;
+        }
+        self.done.push(ended);
+    }
+}
