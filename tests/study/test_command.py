@@ -37,7 +37,7 @@ def test_the_list_has_a_line_for_each_study_and_scale(fscost: Fscost) -> None:
     assert [line.split()[:2] for line in fscost("list").stdout.splitlines() if line.startswith("  ")] == [
         ["--scale", "small"],
         ["--scale", "full"],
-    ] * 3
+    ] * 4
 
 
 def test_a_run_leaves_its_report_in_an_ordinary_run_folder(fscost: Fscost, tmp_path: Path) -> None:

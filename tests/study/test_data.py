@@ -10,6 +10,7 @@ from fscost import study
 from fscost.errors import HostError, InputError
 from fscost.study.formula import Reference
 from fscost.study.load import read
+from fscost.study.measure import published_value
 from fscost.study.model import Need
 from fscost.study.spec import missing
 
@@ -19,11 +20,14 @@ CSV = (FOLDER / "journal-tax" / "published.csv").read_text("utf-8")
 MIB = 1 << 20
 
 
-def test_there_are_three() -> None:
-    assert [found.name for found in study.catalogue()] == ["journal-tax", "nine-filesystems", "snapshot-atime"]
+NAMES = ["journal-tax", "nine-filesystems", "noatime-raid", "snapshot-atime"]
 
 
-@pytest.mark.parametrize("name", ["journal-tax", "nine-filesystems", "snapshot-atime"])
+def test_there_are_four() -> None:
+    assert [found.name for found in study.catalogue()] == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_each_says_where_its_figures_are_from_and_has_a_small_and_a_full_scale(name: str) -> None:
     found = study.load(name)
     assert found.url.startswith("https://")
@@ -54,8 +58,19 @@ def test_the_steps_come_in_the_published_order_on_one_file_system(tmp_path: Path
     assert spec.probe_interval_ms is not None
 
 
+def test_the_published_figures_of_members_meet_the_rules_made_of_them(tmp_path: Path) -> None:
+    found = study.load("noatime-raid")
+    formulas = {claim.text: claim.criteria[0] for claim in found.claims}
+    nine, one = (next(rule for text, rule in formulas.items() if text.startswith(begin)) for begin in ("Random writes", "One member"))
+    published = [published_value(rule.formula, found.published) for rule in (nine, one)]
+    assert published == [pytest.approx(9, rel=0.01), pytest.approx(0.964)]
+    spec = study.plan(found, study.scale_of(found, "small"), tmp_path / "run")
+    assert spec.ssd == "first-generation-block-map-32gb"
+    assert all(each.array is not None and each.array.members == 3 for each in spec.profiles)
+
+
 def test_no_verdict_is_in_the_data() -> None:
-    for name in ("journal-tax", "nine-filesystems", "snapshot-atime"):
+    for name in NAMES:
         text = (FOLDER / name / "study.toml").read_text("utf-8").lower()
         for word in ("reproduced", "verdict =", "measured ="):
             assert word not in text
@@ -96,7 +111,7 @@ def test_a_wrong_table_of_published_figures_is_refused(old: str, new: str, messa
 
 
 def test_an_unknown_study_and_scale_name_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="studies: journal-tax, nine-filesystems, snapshot-atime"):
+    with pytest.raises(InputError, match="studies: journal-tax, nine-filesystems, noatime-raid, snapshot-atime"):
         study.load("")
     with pytest.raises(InputError, match="did you mean journal-tax"):
         study.load("journaltax")

@@ -26,6 +26,7 @@ BUILTINS = [
     "source-tree",
     "sqlite",
     "sync-threads",
+    "sysbench-fileio",
 ]
 
 

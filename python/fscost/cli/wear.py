@@ -12,8 +12,9 @@ from fscost.cli.usage import some_path
 from fscost.errors import InputError
 
 if TYPE_CHECKING:
+    from fscost.cli.output.members import Loaded
     from fscost.cli.output.wear import Entry
-    from fscost.wear import By, Device
+    from fscost.wear import By, Device, Shape
 
 ByName = Literal["cause", "structure", "path", "step"]
 """The values of `wear.By`."""
@@ -42,6 +43,12 @@ def wear(
     ] = None,
     profile: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Of a run: only this profile; may be given again.")] = None,
     disk: Annotated[str | None, typer.Option(metavar="NAME", help="Only this disk. (default: each on a device of its own)")] = None,
+    array: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL,members=N,…", help="The disk stands for an md array of such devices: raid5,members=3,chunk=64K (docs/wear.md)."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random choices of the model.")] = 1,
     top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of wear by cause; the rest in one.")] = TOP,
     trust: Annotated[bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")] = False,
@@ -58,11 +65,17 @@ def wear(
     outputs.check()
     if sweep is not None and by is not None:
         raise InputError("--by and --sweep cannot be combined", "drop one: a sweep has one row for each step and profile")
+    if array is not None and by is not None:
+        raise InputError("--by and --array cannot be combined", "drop one: members' requests are not explained")
     if runs_per_day is not None and runs_per_day <= 0:
         raise InputError(f"--runs-per-day {runs_per_day:g} is too small", "give a number above 0")
     device = room.find(ssd)
     variants = [("", device, fill / 100)] if sweep is None else _variants(sweep, device, fill / 100)
     kept = every_kept(source, profile or [], trust=trust)
+    if array is not None:
+        entries, loads = _members(kept, variants, room.parse_array(array), disk, seed)
+        output.emit(output.Report(str(source), device, None, entries, runs_per_day, top, loads), outputs, sys.stdout)
+        return
     charged = room.By(by or "cause") if sweep is None else None
     entries = _entries(kept, variants, charged, disk, seed, _program_bytes(source, trust=trust))
     output.emit(output.Report(str(source), device, charged, entries, runs_per_day, top), outputs, sys.stdout)
@@ -92,6 +105,27 @@ def _entries(
                 )
                 found.append(Entry(each.profile, each.repetition, name, device, measured))
     return found
+
+
+def _members(
+    kept: Sequence[Kept], variants: "Sequence[tuple[str, Device, float]]", array: "Shape", disk: str | None, seed: int
+) -> "tuple[list[Entry], list[Loaded]]":
+    """Each member as a disk of its own; and the load of all, of the first repetition of each profile."""
+    from fscost import wear as room
+    from fscost.cli.output.members import Loaded
+    from fscost.cli.output.wear import Entry
+
+    found: list[Entry] = []
+    loads: dict[str, Loaded] = {}
+    for each in kept:
+        sources = room.members(each.recording, array, measured=sorted(each.measured), disk=disk)
+        for source in sources:
+            for name, device, fill in variants:
+                found.append(Entry(each.profile, each.repetition, name, device, room.measure(source, device, fill=fill, seed=seed)))
+        if each.profile not in loads:
+            device = variants[0][1]
+            loads[each.profile] = Loaded(each.profile, room.array_load(sources[0], device, seed), has_timing=room.has_timing(device))
+    return found, list(loads.values())
 
 
 def _program_bytes(source: Path, *, trust: bool) -> dict[str, int]:

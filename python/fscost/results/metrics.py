@@ -84,6 +84,9 @@ METRICS: dict[str, Metric] = {
         _seconds("pause_s_p99", "99th percentile of the probe's pauses (making and removing a directory)", Combine.ONLY),
         _seconds("pause_s_max", "the probe's longest pause", Combine.MAX),
         _count("probe_operations", "directories made and removed by the probe", lower_is_better=False),
+        Metric("modelled_elapsed_s", "s", Combine.SUM, "what the phase takes on a modelled SSD, the program's own time left out"),
+        Metric("modelled_busy_s", "s", Combine.SUM, "how long the modelled SSD is busy"),
+        _bytes("modelled_nand_write_bytes", "programmed by the modelled SSD"),
         *(_bytes(name, meaning) for name, meaning in MEANINGS.items()),
     )
 }

@@ -10,7 +10,7 @@ from fscost.errors import FscostError, HostError, Terminated
 from fscost.lab.base import CellResult, Lab, LabOptions
 from fscost.matrix import Cell
 from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skipped
-from fscost.run import explained, fresh
+from fscost.run import explained, fresh, modelled
 from fscost.run import folder as run_folder
 from fscost.run.lanes import Ran, run_cells
 from fscost.run.listener import Listener
@@ -72,13 +72,15 @@ def _options(spec: RunSpec, cell: Cell, keep: bool) -> LabOptions:
         max_recording_bytes=spec.max_recording_bytes,
         writable=spec.writable,
         network=spec.network,
-        look=_look,
+        look=partial(_look, spec.ssd),
     )
 
 
-def _look(result: CellResult, recording: Path) -> None:
+def _look(ssd: str, result: CellResult, recording: Path) -> None:
     fresh.add_to(result)
     explained.add_to(result, recording)
+    if ssd:
+        modelled.add_to(result, recording, ssd)
 
 
 class _Run:

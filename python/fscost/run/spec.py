@@ -74,6 +74,7 @@ class RunSpec:
     max_recording_bytes: int | None = None
     writable: tuple[Path, ...] = ()
     network: bool = False
+    ssd: str = ""  # a device of the catalogue that each disk's requests are timed on
     resume: bool = False
     trust: bool = False  # a folder that others own, or can write to
     name: str = ""

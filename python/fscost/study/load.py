@@ -75,6 +75,7 @@ class _Reader:
             workload=workload["name"],
             steps=tuple(Step(**{**step, "shell": step["shell"].strip()}) for step in workload.get("steps", ())),
             probe_interval_ms=workload.get("probe_interval_ms"),
+            ssd=workload.get("ssd", ""),
             sums={name: tuple(parts) for name, parts in table.get("sums", {}).items()},
             definitions={name: Formula.parse(text, self._metric) for name, text in table.get("definitions", {}).items()},
             published=self._published(published),
@@ -95,7 +96,8 @@ class _Reader:
         notes: dict[Reference, str] = {}
         texts: dict[Reference, str] = {}
         for row in reader:
-            reference = Reference(row["profile"], row["phase"], row["metric"])
+            phase, _, disk = row["phase"].partition("@")
+            reference = Reference(row["profile"], phase, row["metric"], disk)
             self._check_profiles("published.csv", reference.profile)
             if reference in values or row["unit"] not in UNITS:
                 raise InputError(f"published.csv: {reference.profile}.{reference.phase} comes twice, or its unit is none of {', '.join(UNITS)}")

@@ -128,6 +128,8 @@ class Study:
     workload: str
     steps: tuple[Step, ...]
     probe_interval_ms: int | None
+    ssd: str
+    """A device of the catalogue that each disk's requests are timed on; empty: none."""
     definitions: Mapping[str, Formula]
     """Constants made of the workload's options."""
     sums: Mapping[str, tuple[str, ...]]

@@ -52,6 +52,7 @@ def plan(
         ),
         disk_size_bytes=scale.disk_mib << 20,
         probe_interval_ms=study.probe_interval_ms,
+        ssd=study.ssd,
         resume=resume,
         trust=trust,
         name=f"study {study.name}",

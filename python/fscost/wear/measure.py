@@ -1,7 +1,7 @@
 """A recorded disk on a device: what one run of its workload programs and erases, and which causes that is charged to."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fscost import analyze, capture
 from fscost.errors import InputError
+from fscost.wear.array import Shape
 from fscost.wear.device import Device
 from fscost.wear.life import Life, life, runs_per_day
 
@@ -105,6 +106,9 @@ class Source:
     seconds: float
     explanation: analyze.Explanation | None = None
     native: Any = None
+    array: Shape | None = None
+    """The disk stands for this array, and the source is its `member`."""
+    member: int = 0
 
 
 def sources(recording: Path, *, is_explained: bool, measured: Sequence[str] = (), disk: str | None = None) -> list[Source]:
@@ -119,6 +123,18 @@ def sources(recording: Path, *, is_explained: bool, measured: Sequence[str] = ()
     seconds = sum((each.end_ns - each.begin_ns) / 1e9 for each in intervals if each.name in phases) if facts["begin_unix_ns"] else 0.0
     native = begun.result() if begun is not None else None
     return [Source(recording, name, index, phases, seconds, native=native) for index, name in enumerate(names) if disk is None or name == disk]
+
+
+def members(recording: Path, array: Shape, *, measured: Sequence[str] = (), disk: str | None = None) -> list[Source]:
+    """The members of an array that a recorded disk stands for."""
+    found = sources(recording, is_explained=False, measured=measured, disk=disk)
+    if len(found) > 1:
+        names = ", ".join(each.disk for each in found)
+        raise InputError(f"{recording} has {len(found)} disks", f"--array takes one as the array device: name it with --disk ({names})")
+    (source,) = found
+    size = next(each["size_bytes"] for each in capture.info(recording)["disks"] if each["name"] == source.disk)
+    shape = array.for_disk(size)
+    return [replace(source, disk=f"m{member}", array=shape, member=member) for member in range(shape.members)]
 
 
 def measured_phases(recording: Path) -> list[str]:
@@ -141,7 +157,7 @@ def measure(
     model = device.native(seed)
     with capture.opened(source.recording) as recording:
         try:
-            workload = recording.workload(source.index, model, list(source.measured), source.native, None if by is None else by.value)
+            workload = _workload(recording, source, model, by)
             found = workload.replay(model, fill, MOST_ROUNDS, by is not None)
         except ValueError as error:
             raise InputError(f"{device.origin or device.name}: {error}", "see docs/wear.md, Devices") from None
@@ -180,6 +196,12 @@ def measure(
         ),
         charges=_charges(found["charges"], per_pass, names) if names is not None else (),
     )
+
+
+def _workload(recording: Any, source: Source, model: dict[str, Any], by: By | None) -> Any:
+    if source.array is not None:
+        return recording.member_workloads(source.index, source.array.native(), model, list(source.measured))[source.member]
+    return recording.workload(source.index, model, list(source.measured), source.native, None if by is None else by.value)
 
 
 class _Names:

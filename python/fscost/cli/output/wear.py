@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fscost import stats
-from fscost.cli.output import markdown
+from fscost.cli.output import markdown, members
 from fscost.cli.output.emit import Outputs
 from fscost.cli.output.explained import one_line, percent
 from fscost.cli.output.grid import NOTHING, Grid, plain
@@ -61,6 +61,7 @@ class Report:
     entries: Sequence[Entry]
     runs_per_day: float | None
     top: int
+    loads: Sequence[members.Loaded] = ()
 
     @property
     def is_sweep(self) -> bool:
@@ -98,6 +99,8 @@ def _title(report: Report) -> str:
 
 def _grids(report: Report) -> Iterator[Grid]:
     yield _summary(report)
+    if report.loads:
+        yield members.grid(report.loads)
     if report.is_sweep:
         return
     yield Grid(
@@ -165,6 +168,7 @@ def _notes(report: Report) -> Iterator[str]:
         f"TBW: bytes of the host until the most erased block has {device.values['pe_cycles']:,} cycles, on the whole device"
         f" ({human_bytes(device.values['capacity_bytes'])}).{warranted}"
     )
+    yield from members.notes(report.loads)
     rate = report.rate
     if rate is not None:
         how = "as asked for" if report.runs_per_day else "one after the other, as fast as the first profile ran"
@@ -273,7 +277,8 @@ def _json_text(report: Report) -> str:
         entries.append(found)
     about = {"name": device.name, "summary": device.summary, "values": dict(device.values), "sources": dict(device.sources)}
     by = None if report.by is None else report.by.value
-    return json.dumps({"source": report.source, "device": about, "by": by, "entries": entries}, indent=1, allow_nan=False) + "\n"
+    arrays = {"arrays": [members.values(each) for each in report.loads]} if report.loads else {}
+    return json.dumps({"source": report.source, "device": about, "by": by, "entries": entries, **arrays}, indent=1, allow_nan=False) + "\n"
 
 
 def _csv_text(report: Report) -> str:

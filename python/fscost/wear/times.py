@@ -1,0 +1,92 @@
+"""How busy disks would have been as a device whose NAND operations take time: recorded disks, or the members of an array that one stands for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fscost import capture
+from fscost.errors import InputError
+from fscost.wear.array import Shape
+from fscost.wear.device import Device
+from fscost.wear.measure import Source
+
+TIMING = ("read_us", "program_us", "erase_us")
+
+
+@dataclass(frozen=True)
+class IntervalTimes:
+    """One interval. `elapsed_s` is the time of a closed loop: the program waits for reads and flushes, and takes no time itself.
+
+    `members` have, by name: busy_s, nand_write_bytes, erased_blocks, and requests and bytes of reads, prereads, writes (redundant_write_bytes of them
+    parity or copies) and discards.
+    """
+
+    name: str
+    elapsed_s: float
+    members: Sequence[Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Times:
+    """Of a recording. `rows`: rows of 4 KiB of an array with parity that were written full, from the cache, by reconstruction, by read-modify-write."""
+
+    intervals: Sequence[IntervalTimes]
+    rows: tuple[int, int, int, int]
+
+    def of(self, phases: Sequence[str]) -> IntervalTimes:
+        """The sum over these intervals."""
+        chosen = [each for each in self.intervals if each.name in phases]
+        members: list[dict[str, float]] = [dict.fromkeys(first, 0) for first in self.intervals[0].members]
+        for interval in chosen:
+            for total, member in zip(members, interval.members, strict=True):
+                for name, value in member.items():
+                    total[name] += value
+        return IntervalTimes("total", sum(each.elapsed_s for each in chosen), members)
+
+
+@dataclass(frozen=True)
+class ArrayLoad:
+    """What the members of an array receive in the measured phases, and how busy they are; `array_write_bytes` is what the array receives."""
+
+    shape: Shape
+    array_write_bytes: int
+    measured: IntervalTimes
+    rows: tuple[int, int, int, int]
+
+    @property
+    def amplification(self) -> float | None:
+        """Bytes written to the members ÷ bytes written to the array."""
+        written = sum(each["write_bytes"] for each in self.measured.members)
+        return written / self.array_write_bytes if self.array_write_bytes else None
+
+    def utilisation(self, member: int) -> float | None:
+        """%util of `iostat -x` ÷ 100, as an upper bound; None where the device has no timing."""
+        elapsed_s = self.measured.elapsed_s
+        return self.measured.members[member]["busy_s"] / elapsed_s if elapsed_s else None
+
+
+def array_load(source: Source, device: Device, seed: int = 1) -> ArrayLoad:
+    """Of the array whose member `source` is."""
+    assert source.array is not None, "members() makes such sources"
+    found = times(source.recording, device, (source.index, source.array), seed)
+    disk = capture.info(source.recording)["disks"][source.index]["name"]
+    intervals = [each.disks[disk] for each in capture.intervals(source.recording) if each.name in source.measured]
+    written = sum(each["write_bytes"] + each["zero_bytes"] for each in intervals)
+    return ArrayLoad(source.array, written, found.of(source.measured), found.rows)
+
+
+def has_timing(device: Device) -> bool:
+    """Whether the device says how long its NAND takes."""
+    return all(device.values[name] for name in TIMING)
+
+
+def times(recording: Path, device: Device, array: tuple[int, Shape] | None = None, seed: int = 1) -> Times:
+    """Play a recording once on devices that were full before, without TRIM. `array`: the disk's index and the array that it stands for."""
+    native: tuple[int, dict[str, Any]] | None = None if array is None else (array[0], array[1].native())
+    with capture.opened(recording) as opened:
+        try:
+            found = opened.times(device.native(seed), native)
+        except ValueError as error:
+            raise InputError(f"{device.origin or device.name}: {error}", "see docs/wear.md, Devices and Arrays") from None
+    return Times([IntervalTimes(**each) for each in found["intervals"]], found["rows"])
