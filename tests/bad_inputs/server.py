@@ -6,13 +6,22 @@ next request, so that its number stands for one case alone.
 """
 
 import ctypes
+import importlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import traceback
 from typing import Any
 
+MODULES = (
+    *(f"fscost.cli.{name}" for name in ("app", "compare", "doctor", "explain", "recording", "show", "study", "wear")),
+    *("fscost.analyze", "fscost.cli.output.explained", "fscost.cli.output.instant", "fscost.run.execute"),
+    *("pydantic.type_adapter", "typer._adapters"),
+)
+"""All that a command imports on its way: each child would do it again."""
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as fscost.cli does: a process with threads must not fork
 _CLONE_NEWNS, _CLONE_NEWNET = 0x20000, 0x40000000
 _MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -20,13 +29,8 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 def serve() -> None:
     """Until standard input ends."""
-    # All that a run imports on its way: a child would do it again.
-    import fscost.cli.compare
-    import fscost.cli.explain
-    import fscost.cli.recording
-    import fscost.cli.show
-    import fscost.cli.study  # noqa: F401
-
+    for module in MODULES:
+        importlib.import_module(module)
     while line := sys.stdin.buffer.readline():
         request = json.loads(line)
         _must(_LIBC.unshare(_CLONE_NEWNET))
@@ -63,6 +67,9 @@ def _become(request: dict[str, Any]) -> None:
         _must(_LIBC.mount(b"tmpfs", b"/run", b"tmpfs", 0, None))
         os.mkdir("/run/lock")  # noqa: PTH102
         os.chdir(request["cwd"])
+        if request["inside"]:
+            subprocess.run(["bash", "-ec", request["inside"]], check=True, stdin=subprocess.DEVNULL)
+        os.chdir(request["within"])
         os.environ.update(request["env"])
         for number, (path, flags) in enumerate(((os.devnull, os.O_RDONLY), (request["stdout"], os.O_WRONLY), (request["stderr"], os.O_WRONLY))):
             os.dup2(os.open(path, flags | os.O_CREAT, 0o600), number)

@@ -7,17 +7,21 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.bad_inputs.cases import HERE, Case, load
+from tests.bad_inputs.cases import HERE, TRIAL, Case, left_out, load
 
-AT_ONCE = 2
+AT_ONCE = 3
+"""More than processors: some cases wait for processes that were left running."""
 PROGRAM = Path(sys.executable).with_name("fscost")
 CASES = load()
+ENDING_S = 5
+"""What the kernel kills with its parent ends soon after it."""
 
 _CRASH = re.compile(r"Traceback \(most recent call last\)|panicked at|^\S*Error: |Exception ignored|RuntimeWarning|UserWarning", re.MULTILINE)
 _PYTHON = re.compile(r"\(os\.|PosixPath|<class|NoneType|\('\w+',\)|Value error|Input should be")
@@ -36,6 +40,7 @@ class Ended:
     stdout: str
     stderr: str
     left: list[str]
+    """Processes and files that it left behind, and whether `after` failed."""
 
 
 class Runner:
@@ -52,13 +57,23 @@ class Runner:
         for name in ("w", "tmp"):
             (place / name).mkdir(parents=True)
         recording = self._base / "run/cells/ext4.0/recording.fscost"
-        env = {"F": str(PROGRAM), "B": str(self._base), "R": str(recording), "TMPDIR": str(place / "tmp"), "COLUMNS": "120"}
+        env = {
+            "F": str(PROGRAM),
+            "B": str(self._base),
+            "R": str(recording),
+            "W": str(place / "w"),
+            "TMPDIR": str(place / "tmp"),
+            "COLUMNS": "120",
+        }
         env["XDG_CACHE_HOME"] = str(self._folder / "cache")
         if case.prepare:
             subprocess.run(["bash", "-ec", case.prepare], cwd=place / "w", env=os.environ | env, check=True, stdin=subprocess.DEVNULL)
         code, left = self._ended(case, place, env)
         stdout, stderr = ((place / name).read_bytes().decode("utf-8", "replace") for name in ("stdout", "stderr"))
         left += [f"file {each.name}" for each in (place / "tmp").iterdir()]
+        left += [f"file {each.name}" for each in place.rglob("PWNED")]
+        if case.after and subprocess.run(["bash", "-c", case.after], cwd=place / "w", env=os.environ | env, check=False).returncode != 0:
+            left.append(f"what `{case.after}` refuses")
         subprocess.run(["chattr", "-R", "-i", str(place)], stderr=subprocess.DEVNULL, check=False)
         shutil.rmtree(place, ignore_errors=True)
         return Ended(code, stdout, stderr, left)
@@ -76,14 +91,20 @@ class Runner:
             "arguments": [_expanded(each, env) for each in case.arguments],
             "shell": case.shell,
             "cwd": str(place / "w"),
-            "env": env,
+            "within": case.cwd or ".",
+            "inside": case.inside,
+            "env": env | {name: _expanded(value, env) for name, value in case.env.items()},
             "limit_s": case.limit_s,
             **{name: str(place / name) for name in ("stdout", "stderr")},
         }
         server.stdin.write(json.dumps(request) + "\n")
         server.stdin.flush()
         answer = json.loads(server.stdout.readline())
-        left = [each for each in _processes_in(answer["namespace"]) if each.name != str(server.pid)]
+        end = time.monotonic() + ENDING_S
+        while left := [each for each in _processes_in(answer["namespace"]) if each.name != str(server.pid)]:
+            if time.monotonic() > end:
+                break
+            time.sleep(0.05)
         return answer["status"], [f"process {(each / 'cmdline').read_bytes()[:80]!r}" for each in left]
 
     def _server(self) -> "subprocess.Popen[str]":
@@ -113,7 +134,7 @@ def _is_zombie(process: Path) -> bool:
 
 
 def _expanded(text: str, env: dict[str, str]) -> str:
-    return re.sub(r"^\$([BR])\b", lambda found: env[found[1]], text)
+    return re.sub(r"\$([BRW])\b", lambda found: env[found[1]], text)
 
 
 @pytest.fixture(scope="session")
@@ -122,7 +143,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("base", numbered=True)
     once = ["--max-repetitions", "1", "--size", "16M"]
     profiles = ["--on", "ext4", "--on", "ext4 -O ^has_journal"]
-    script = "for i in 1 2 3 4 5 6 7 8; do head -c 9000 /dev/urandom > f$i; sync f$i; done; rm f1"
+    script = "for i in $(seq 50); do head -c 9000 /dev/urandom > f$i; sync f$i; done; rm f1"
     for name, command in (("run", ["sh", "-c", script]), ("other", ["true"])):
         subprocess.run(
             [
@@ -175,6 +196,12 @@ def test_bad_input(case: Case, ends: "dict[str, Future[Ended]]") -> None:
         assert re.search(case.says, both), f"it does not say {case.says!r}{told}"
     if ended.code == 2 and case.remedy:
         assert _MESSAGE.search(ended.stderr), f"no cause with a remedy{told}"
+
+
+def test_each_case_of_the_trial_is_run_or_left_out_for_a_reason() -> None:
+    numbers = [case.trial for case in CASES if case.trial is not None]
+    assert sorted([*numbers, *left_out()]) == list(range(TRIAL))
+    assert all(left_out().values())
 
 
 def test_names_are_unique() -> None:

@@ -65,6 +65,8 @@ def _manifest(folder: Path, opened: int) -> Manifest:
         raise InputError(f"{path} is larger than {_LARGEST_MANIFEST_BYTES >> 20} MiB: no manifest of fscost", REMEDY)
     try:
         value = json.loads(content.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 at byte {error.start}", REMEDY) from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}", REMEDY) from error
     return Manifest.from_json(Fields(path, value))
@@ -85,7 +87,7 @@ def _samples(folder: Path, opened: int, manifest: Manifest) -> pa.Table:
         table.validate(full=True)
         _check_texts(path, table)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error}", REMEDY) from error
+        raise InputError(f"{path}: {error.strerror or error}", REMEDY) from error
     except (pa.ArrowException, ValueError) as error:
         raise InputError(f"{path}: not the Parquet file that fscost wrote: {error}", REMEDY) from error
     for name in SCHEMA.names:

@@ -48,7 +48,9 @@ def check_host(folder: Path, need: Estimate, keep: str = "one") -> None:
     existing = folder.absolute()
     while not existing.exists():
         existing = existing.parent
-    free = shutil.disk_usage(existing).free
+    free, total = shutil.disk_usage(existing).free, shutil.disk_usage(existing).total
+    if total == 0:
+        raise HostError(f"{existing} is on a file system that stores no files", "name another folder with --out")
     wanted = max(need.host_bytes or 0, _LEAST_DISK_BYTES)
     if free < wanted:
         raise HostError(

@@ -33,6 +33,8 @@ class Outputs:
                 "leave one of --json, --csv - and --markdown - there, and name files for the others",
             )
         for option, name in (("--csv", self.csv), ("--markdown", self.markdown)):
+            if name == "":
+                raise InputError(f"{option} '' is not a path", "name a file, or - for standard output")
             if name is not None and name != STDOUT:
                 _check(option, Path(name))
 

@@ -1,6 +1,7 @@
 """How QEMU is confined: the user that it runs as, and the files of the host that it can open (crates/agent/src/confine.rs)."""
 
 import contextlib
+import errno
 import os
 import pwd
 import subprocess
@@ -20,6 +21,8 @@ _GUEST_FOLDERS = Path("/run/fscost")
 _HOMES = Path("/home")
 _PROBE_S = 60
 _TRIES = 5
+_LIMITS = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+"""What the caller lacks, not the program that is asked."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +90,12 @@ def answer(command: Sequence[str]) -> tuple[int | None, str, str]:
     for _ in range(_TRIES):
         try:
             done = subprocess.run(command, env=ENVIRONMENT, cwd="/", capture_output=True, text=True, timeout=_PROBE_S, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except subprocess.TimeoutExpired as error:
             return None, "", str(error)
+        except OSError as error:
+            if error.errno in _LIMITS:
+                raise
+            return None, "", os.strerror(error.errno or 0)
         if done.returncode >= 0:
             break
     return done.returncode, done.stdout, done.stderr.strip()[-500:]

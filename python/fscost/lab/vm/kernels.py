@@ -119,6 +119,11 @@ def _versioned(package: str) -> str:
     return found[1]
 
 
+def _last_line(text: str) -> str:
+    """apt says why in its last; those before are warnings, or say it too."""
+    return (text.strip().splitlines() or ["without a word"])[-1][-300:]
+
+
 def _run(command: list[str], folder: Path) -> str:
     environment = os.environ | {"LC_ALL": "C"}
     try:
@@ -128,5 +133,8 @@ def _run(command: list[str], folder: Path) -> str:
             f"{command[0]}: {error}", "guest kernels come from Debian's packages; or name files: --kernel VMLINUZ --modules DIR"
         ) from None
     if done.returncode != 0:
-        raise HostError(f"`{' '.join(command)}` failed: {done.stderr.strip()[-500:]}", "is the network there? `sudo apt-get update` may help")
+        remedy = "is the network there? `sudo apt-get update` may help"
+        if "setgroups" in done.stderr:
+            remedy = "apt-get cannot change its user in a user namespace: run `fscost doctor --fetch` outside of it first"
+        raise HostError(f"`{' '.join(command)}` failed: {_last_line(done.stderr)}", remedy)
     return done.stdout
