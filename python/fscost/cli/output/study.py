@@ -19,6 +19,8 @@ from fscost.cli.output.terminal import columns
 from fscost.study import JudgedClaim, Measured, Report
 
 STUDY_MARKDOWN, STUDY_JSON = "study.md", "study.json"
+_LONGEST_WORD = 14
+_MANY_COLUMNS, _WIDE = 7, 100
 _STYLES = {
     "reproduced": "green",
     "holds": "green",
@@ -160,15 +162,20 @@ def _print(view: StudyView, console: Console) -> None:
 def _section(section: Section, console: Console) -> None:
     console.print(Text(section.title, style="bold"))
     if section.grid is not None:
-        console.print(_table(section.grid))
+        console.print(_table(section.grid, console.width))
     for line in section.lines:
         console.print(Text(line))
 
 
-def _table(grid: Grid) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=any(grid.header))
+def _table(grid: Grid, width: int) -> Table:
+    gap = 1 if len(grid.header) >= _MANY_COLUMNS and width < _WIDE else 2
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold", show_header=any(grid.header))
     for index, name in enumerate(grid.header):
-        table.add_column(Text(name), justify=_justify(index, grid.rows), overflow="fold")
+        justify = _justify(index, grid.rows)
+        # A word is never broken where there is room for it; a claim or a label may be cut between words.
+        words = [name, *(row[index] for row in grid.rows)] if justify == "left" else [name]
+        longest = max((len(word) for text in words for word in text.split()), default=0)
+        table.add_column(Text(name), justify=justify, overflow="fold", min_width=min(longest, _LONGEST_WORD))
     for row in grid.rows:
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
     return table
