@@ -25,11 +25,12 @@ static ALLOCATOR: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::Syste
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("ext", ext),
     ("xfs", xfs),
     ("btrfs", btrfs),
     ("others", others),
+    ("arrays", arrays),
     ("strip", strip),
     ("recording", recording),
     ("dm_log_writes", dm_log_writes),
@@ -53,6 +54,11 @@ pub fn btrfs(input: &[u8]) {
 /// Damage to a small recording of f2fs, nilfs2, jfs and others, of which the kernel here may have none.
 pub fn others(input: &[u8]) {
     family("others", input);
+}
+
+/// Damage to a small recording of the members of an md array.
+pub fn arrays(input: &[u8]) {
+    family("arrays", input);
 }
 
 /// Damage to a small recording of a family that can be stripped, whose contents are then taken out; the first byte says what becomes of names.

@@ -44,6 +44,11 @@ fn others() {
 }
 
 #[test]
+fn arrays() {
+    run("arrays");
+}
+
+#[test]
 fn strip() {
     run("strip");
 }

@@ -1,10 +1,11 @@
 """Makes the recordings in `crates/analysis/tests/data/ext`, as root: `.venv/bin/python tests/analysis/ext/corpus.py`."""
 
+import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
-from fscost import profile
-from fscost._native import Recording
+from fscost import capture, profile
 from fscost.lab.base import Lab, LabOptions
 from fscost.lab.cell.binaries import find_binaries
 from fscost.lab.native import NativeLab
@@ -43,16 +44,16 @@ def make(spelled: str, disk_bytes: int, out: Path) -> None:
     record(NativeLab(find_binaries()), spelled, disk_bytes, Workload("mine", steps, disk_bytes=1 << 20), out)
 
 
-def record(lab: Lab, spelled: str, disk_bytes: int, workload: Workload, out: Path) -> None:
-    """Run it on this profile, and pack the recording."""
+def record(lab: Lab, spelled: str, disk_bytes: int, workload: Workload, out: Path, kernel: str = "") -> None:
+    """Run it on this profile, and pack the recording. `kernel`: a guest's, where it is not the default."""
     with tempfile.TemporaryDirectory() as folder:
-        cell = Cell(profile.resolve(spelled), workload, 0, 7, 0)
+        cell = Cell(replace(profile.resolve(spelled), kernel=kernel), workload, 0, 7, 0)
         options = LabOptions(cell_dir=Path(folder) / "cell", disk_size_bytes=disk_bytes, keep_recording=True)
         result = lab.run(cell, options, lambda name: None)
         if result.recording is None:
             raise SystemExit(f"{spelled}: {result.because}")
-        out.unlink(missing_ok=True)
-        Recording(result.recording).pack(out, 19)
+        shutil.copyfile(result.recording, out)
+        capture.pack(out, 19)
 
 
 def main() -> None:
