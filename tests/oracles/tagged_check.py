@@ -22,7 +22,8 @@ from tests.oracles.tagged_work import SECTOR
 
 from fscost import capture
 
-RIGHT, INLINE, LEFTOVER = "right", "inline", "leftover"
+RIGHT, INLINE, LEFTOVER, PARITY = "right", "inline", "leftover", "parity"
+"""Parity of one block and of zeroes is that block once more."""
 NO_INODE, NO_PATH, UNKNOWN = "no inode", "no path", "unknown"
 DOUBTFUL = (NO_INODE, NO_PATH, UNKNOWN)
 STRUCTURE, INODE, PATH, NOT_DATA = "structure", "inode", "path", "not data"
@@ -58,7 +59,7 @@ class Summary:
 
     @property
     def compared(self) -> int:
-        return self.bytes.total() - self.bytes[INLINE] - self.bytes[LEFTOVER]
+        return self.bytes.total() - sum(self.bytes[kind] for kind in (INLINE, LEFTOVER, PARITY))
 
     def share(self, kinds: Sequence[str]) -> float:
         return sum(self.bytes[kind] for kind in kinds) / max(self.compared, 1)
@@ -75,7 +76,7 @@ class Summary:
         lines = [f"{self.rows.total()} rows compared, {self.compared} bytes; doubtful {self.share(DOUBTFUL):.2%}, wrong {self.share(WRONG):.2%}"]
         lines += [
             f"  {kind:12} {self.bytes[kind]:>12} bytes {self.rows[kind]:>8} rows"
-            for kind in (RIGHT, INLINE, LEFTOVER, *DOUBTFUL, *WRONG)
+            for kind in (RIGHT, INLINE, LEFTOVER, PARITY, *DOUBTFUL, *WRONG)
             if self.rows[kind]
         ]
         lines += [f"  {kind}: {example}" for kind in (*WRONG, *DOUBTFUL) for example in self.examples[kind]]
@@ -205,6 +206,8 @@ def _kind(row: dict, identity: int, names: Names, has_inodes: bool) -> str:
     structure = row["home_structure"] or row["structure"]
     if structure == "unknown":
         return UNKNOWN
+    if structure == PARITY:
+        return PARITY
     if structure != "file_data":
         return INLINE if structure in INLINE_STRUCTURES else STRUCTURE
     identities = names.ledger.sharing(identity)

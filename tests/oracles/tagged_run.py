@@ -4,7 +4,7 @@ import argparse
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +44,8 @@ class Ran:
     recording: Path
     said: str
     ledger: Ledger
+    written: Mapping[tuple[str, str], int]
+    """By phase and disk, what the kernel counted."""
 
     @property
     def type(self) -> str:
@@ -93,7 +95,7 @@ def run(spelled: str, folder: Path, shells: list[str], *, size: int = 512 * MIB,
     steps = tuple(Step(name, shell, settle=settle) for name, shell in zip(("one", "two", "three"), shells, strict=False))
     work = Workload("tagged", steps, disk_bytes=MIB, input=folder / "input")
     resolved = profile.resolve(spelled)
-    is_native = resolved.type in NATIVE
+    is_native = resolved.type in NATIVE and resolved.array is None
     if not is_native:
         kernels.fetch()
     lab = NativeLab(find_binaries()) if is_native else VmLab()
@@ -105,7 +107,10 @@ def run(spelled: str, folder: Path, shells: list[str], *, size: int = 512 * MIB,
     assert result.recording
     ledger = Ledger.read(said)
     assert ledger.is_whole, "the journal was cut"
-    return Ran(spelled, folder, result.recording, said, ledger)
+    written = {
+        (sample.phase, sample.disk): int(sample.value) for sample in result.samples if sample.metric == "device_write_bytes" and sample.disk
+    }
+    return Ran(spelled, folder, result.recording, said, ledger, written)
 
 
 def reduced(spelled: str, kinds: list[str], actions: list[str], also: list[str]) -> list[str]:
