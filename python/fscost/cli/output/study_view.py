@@ -27,6 +27,8 @@ from fscost.study import (
 
 _UNSEEN = 0.005
 """Half of an interval, as part of its median, that is not shown: it would be ±0%."""
+_MEANINGLESS = 10
+"""Of the median: the ends of such an interval say no more than that it is wide."""
 _FORMATS: Mapping[str, Callable[[float], str]] = {
     "ratio": lambda value: f"{value:.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}",
     "percent": lambda value: f"{value * 100:.1f} %",
@@ -254,6 +256,8 @@ def _with_interval(measured: Measured, unit: str) -> str:
     found = measured.interval
     if found is None or found.low is None:
         return _number(_median(measured), unit)
+    if found.relative_half_width is not None and found.relative_half_width > _MEANINGLESS:
+        return f"{_number(found.median, unit)} ±>1000%"
     bare = [_number(bound, unit).removesuffix(" %") for bound in (found.low, found.high)]
     return f"{_number(found.median, unit)} ({bare[0]} to {bare[1]})"
 
