@@ -117,6 +117,8 @@ def interval_event(name: str, measured: bool, disks: tuple[str, ...] = ("main",)
         "sync_calls": None,
         "probe": None,
         "counters": {disk: dict(COUNTERS) for disk in disks},
+        "settle_write_bytes": {},
+        "unmount_write_bytes": {},
     } | changes
 
 

@@ -74,6 +74,26 @@ def test_the_numbers_are_those_that_the_workload_itself_reads_in_sysfs(bench: An
 
 
 @pytest.mark.parametrize("spelled", ["ext4", "xfs", "btrfs"])
+def test_what_is_written_after_the_command_is_told_apart(bench: Any, value: Any, spelled: str) -> None:
+    """Beside the device's own counter, which each command reads as its last act."""
+    look = "echo; echo STAT $(cat /sys/block/$(basename {disk.main})/stat)"
+    steps = (
+        Step("synced", f"dd if=/dev/urandom of=synced bs=1M count=4 conv=fsync status=none; {look}"),
+        Step("late", f"head -c 3000000 /dev/urandom > late; {look}"),
+    )
+    result = bench.done(bench.cell(spelled, *steps))
+    assert result.output is not None
+    before, after = (int(line.split()[7]) * 512 for line in result.output.read_text().splitlines() if line.startswith("STAT"))
+    settled = {name: value(result, name, "settle_write_bytes") for name in ("synced", "late")}
+    assert settled["synced"] < MIB < 4 * MIB <= value(result, "synced", "device_write_bytes")
+    # The agent looks a moment after the command.
+    by_counter = value(result, "late", "device_write_bytes") - (after - before - settled["synced"])
+    assert min(3_000_000, by_counter) <= settled["late"] <= by_counter
+    assert 0 <= value(result, "late", "unmount_write_bytes") < MIB
+    assert {sample.phase for sample in result.samples if sample.metric == "unmount_write_bytes"} == {"late"}
+
+
+@pytest.mark.parametrize("spelled", ["ext4", "xfs", "btrfs"])
 def test_tagged_content_is_in_the_recording_and_only_after_it_was_written(bench: Any, spelled: str, tmp_path: Path) -> None:
     tag = b"fscost tag %d " % bench.cell(spelled, "true").seed
     block = (tag * 400)[:4096]

@@ -5,7 +5,7 @@ use crate::child::Launcher;
 use crate::control::Control;
 use crate::counters::Counters;
 use crate::cpu::CpuMeter;
-use crate::disks::{Disk, QUIET_LIMIT, quiet_counters};
+use crate::disks::{self, Disk, QUIET_LIMIT, quiet_counters};
 use crate::error::{CellError, Context, Kind, Result};
 use crate::event::{Event, Interval, emit};
 use crate::klog::KernelLog;
@@ -64,6 +64,8 @@ pub struct Cell {
 pub struct Pending {
     interval: Interval,
     begin: BTreeMap<String, Counters>,
+    settle: Option<disks::Written>,
+    unmount: Option<disks::Written>,
 }
 
 /// What an interval's work tells.
@@ -75,6 +77,10 @@ pub struct Work {
     pub own_ns: u64,
     /// Space and pauses.
     pub interval: Interval,
+    /// What the disks had received when the command was over.
+    pub settle: Option<disks::Written>,
+    /// What they had received when the unmount began.
+    pub unmount: Option<disks::Written>,
 }
 
 impl Work {
@@ -153,11 +159,13 @@ impl Cell {
         self.interval(&step.name, step.measured, limit, |cell, watchdog, work| {
             work.interval.probe = cell.run_workload(step, watchdog)?;
             work.command_ended = Some(Instant::now());
+            work.settle = Some(disks::written(&cell.disks)?);
             cell.check_mount()?;
             if is_last {
                 // The same that unmounting begins with; only so the space in use is known exactly.
                 work.own(|| cell.sync_file_system())?;
                 cell.measure_space(&mut work.interval)?;
+                work.unmount = Some(disks::written(&cell.disks)?);
                 work.own(|| cell.detach_file_system())?;
                 cell.release_disks(watchdog)?;
                 return work.own(|| cell.disks.iter().try_for_each(Disk::sync));
@@ -211,6 +219,8 @@ impl Cell {
         if let Some(Pending {
             mut interval,
             begin,
+            settle,
+            unmount,
         }) = self.pending.take()
         {
             let none = Counters::default();
@@ -218,6 +228,8 @@ impl Cell {
                 (disk.clone(), now.since(begin.get(disk).unwrap_or(&none)))
             };
             interval.counters = counters.iter().map(since).collect();
+            interval.settle_write_bytes = disks::written_since(settle.as_ref(), &counters);
+            interval.unmount_write_bytes = disks::written_since(unmount.as_ref(), &counters);
             interval.sync_calls = calls.map(|calls| calls.count);
             emit(&Event::Interval(Box::new(interval)))?;
         }
@@ -266,7 +278,12 @@ impl Cell {
         interval.command_ns = nanoseconds(command_ended - start);
         interval.settle_ns = nanoseconds(end - command_ended);
         usage_end.record(&usage_begin, work.own_ns, &mut interval);
-        self.pending = Some(Pending { interval, begin });
+        self.pending = Some(Pending {
+            interval,
+            begin,
+            settle: work.settle,
+            unmount: work.unmount,
+        });
         Ok(())
     }
 

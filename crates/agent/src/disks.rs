@@ -208,6 +208,32 @@ impl Disk {
     }
 }
 
+/// Bytes that each disk has received since it was attached.
+pub type Written = BTreeMap<String, u64>;
+
+/// What the disks have received by now; requests under way are not in it yet.
+pub fn written(disks: &[Disk]) -> Result<Written> {
+    let of = |disk: &Disk| {
+        let counters = block_stat(&disk.kernel_name)?.counters;
+        Ok((
+            disk.name.clone(),
+            counters.since(&disk.base_line).write_bytes,
+        ))
+    };
+    disks.iter().map(of).collect()
+}
+
+/// What they have received from `begin` to `end`; nothing where there was no such instant.
+pub fn written_since(begin: Option<&Written>, end: &BTreeMap<String, Counters>) -> Written {
+    let since = |(disk, begin): (&String, &u64)| {
+        let end = end
+            .get(disk)
+            .map_or(*begin, |counters| counters.write_bytes);
+        (disk.clone(), end.saturating_sub(*begin))
+    };
+    begin.into_iter().flatten().map(since).collect()
+}
+
 /// Counters of every disk since it was attached, by name, read when no request is under way.
 ///
 /// A request is counted when it completes: reading in the middle of one would put it into one interval in the kernel's

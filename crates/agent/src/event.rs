@@ -77,6 +77,10 @@ pub struct Interval {
     pub probe: Option<ProbeResult>,
     /// The kernel's block statistics of this interval, by disk.
     pub counters: BTreeMap<String, Counters>,
+    /// Bytes written after the command, by disk; empty where none ran.
+    pub settle_write_bytes: BTreeMap<String, u64>,
+    /// Bytes written from the unmount on, by disk; empty where the file system stayed mounted.
+    pub unmount_write_bytes: BTreeMap<String, u64>,
 }
 
 /// Pauses of small directory changes.

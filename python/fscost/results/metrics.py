@@ -54,6 +54,8 @@ METRICS: dict[str, Metric] = {
     for metric in (
         _bytes("device_write_bytes", "written to the disk, zeroes included"),
         _bytes("device_fresh_write_bytes", "the part of device_write_bytes that went to places never written before, mkfs included"),
+        _bytes("settle_write_bytes", "the part of device_write_bytes after the command: in sync and unmount"),
+        _bytes("unmount_write_bytes", "the part of settle_write_bytes from the unmount on"),
         _bytes("device_read_bytes", "read from the disk"),
         _bytes("device_discard_bytes", "told to the disk as no longer needed (TRIM)"),
         _count("device_write_requests", "write requests to the disk"),
@@ -90,4 +92,4 @@ METRICS: dict[str, Metric] = {
         *(_bytes(name, meaning) for name, meaning in MEANINGS.items()),
     )
 }
-"""By name. A new metric needs an entry here and nothing else; those of what was written come from the classifier's names."""
+"""By name. A new metric needs an entry here and samples of its name (lab/cell/samples.py, run/explained.py); those of what was written come from the classifier's names."""

@@ -17,6 +17,7 @@ from fscost.stats import Row, Verdict
 
 _SHOWN = (("flushes", "device_flushes"), ("ampl", "write_amplification"), ("wall", "wall_s"), ("CPU", "cpu_s"), ("space", "space_used_bytes"))
 _VERDICTS = {Verdict.LOWER: "less", Verdict.HIGHER: "more", Verdict.NOT_SHOWN: "not shown", Verdict.UNDEFINED: NOTHING}
+_LATE = {"settle_write_bytes": "after commands", "unmount_write_bytes": "at unmount"}
 _TIMES = ("wall_s", "cpu_s")
 _VIRTUAL = "virtual_s"
 _RAM = ("tmpfs", "ramfs")
@@ -135,7 +136,19 @@ def _phases(results: RunResults, rows: Sequence[Row]) -> Grid:
         measured = any(row is not None and row.measured for row in found)
         name = plain(phase) if measured else f"({plain(phase)})"
         lines.append([name, *(NOTHING if row is None else human_bytes(row.median) for row in found)])
+    lines += _late(rows, profiles)
     return Grid("Device bytes written, by phase; those in brackets are not in the total", ("phase", *map(plain, profiles)), lines)
+
+
+def _late(rows: Sequence[Row], profiles: Sequence[str]) -> list[Sequence[str]]:
+    """What the total has from after the commands: it would fall elsewhere on a file system that stays mounted."""
+    late = {(row.metric, row.profile): row for row in rows if row.phase == TOTAL and row.metric in _LATE and row.median > 0}
+    found = {metric: [late.get((metric, profile)) for profile in profiles] for metric in _LATE}
+    return [
+        [label, *("0 B" if row is None else human_bytes(row.median) for row in found[metric])]
+        for metric, label in _LATE.items()
+        if any(found[metric])
+    ]
 
 
 def _about(results: RunResults, rows: Sequence[Row]) -> list[str]:

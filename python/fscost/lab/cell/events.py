@@ -7,7 +7,7 @@ import json
 import math
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fscost.lab.cell import bounds
@@ -82,6 +82,9 @@ class Interval:
     probe_interval_ms: int | None
     pauses_ns: "array[int]"
     counters: dict[str, dict[str, int]]
+    settle_write_bytes: dict[str, int] = field(default_factory=dict)
+    unmount_write_bytes: dict[str, int] = field(default_factory=dict)
+    """By disk; empty where there was no such part."""
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,10 @@ class _Fields:
             result[disk] = {counter: inner.count(counter) for counter in COUNTERS}
         return result
 
+    def counts(self, name: str) -> dict[str, int]:
+        inner = _Fields(self.object_or_empty(name), self._line)
+        return {disk: inner.count(disk) for disk in inner._value}
+
     def _wrong(self, name: str, expected: str) -> ProtocolError:
         return ProtocolError(f"{name!r} is not {expected}: {_shown(self._line)}")
 
@@ -259,6 +266,8 @@ def _interval(fields: _Fields) -> Interval:
         probe_interval_ms=probe_interval_ms,
         pauses_ns=pauses_ns,
         counters=fields.counters("counters"),
+        settle_write_bytes=fields.counts("settle_write_bytes"),
+        unmount_write_bytes=fields.counts("unmount_write_bytes"),
     )
 
 

@@ -17,6 +17,8 @@ UNITS = {
     "device_read_requests": "count",
     "device_discards": "count",
     "device_flushes": "count",
+    "settle_write_bytes": "bytes",
+    "unmount_write_bytes": "bytes",
     "program_write_bytes": "bytes",
     "program_read_bytes": "bytes",
     "write_amplification": "ratio",
@@ -63,7 +65,12 @@ def _samples(intervals: Iterable[Interval]) -> list[Sample]:
         if len(interval.counters) > 1:
             for disk, counters in interval.counters.items():
                 result += [_sample(interval, disk, metric, counters[name]) for metric, name in _DEVICE.items()]
+                result += [_sample(interval, disk, metric, written[disk]) for metric, written in _late(interval) if disk in written]
     return result
+
+
+def _late(interval: Interval) -> tuple[tuple[str, dict[str, int]], ...]:
+    return ("settle_write_bytes", interval.settle_write_bytes), ("unmount_write_bytes", interval.unmount_write_bytes)
 
 
 def _sample(interval: Interval, disk: str, metric: str, value: float) -> Sample:
@@ -73,6 +80,9 @@ def _sample(interval: Interval, disk: str, metric: str, value: float) -> Sample:
 def _values(interval: Interval) -> Iterator[tuple[str, float]]:
     for metric, name in _DEVICE.items():
         yield metric, sum(counters[name] for counters in interval.counters.values())
+    for metric, written in _late(interval):
+        if written:
+            yield metric, sum(written.values())
     yield "program_write_bytes", interval.program_write_bytes
     yield "program_read_bytes", interval.program_read_bytes
     if interval.program_write_bytes > 0:
