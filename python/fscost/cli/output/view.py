@@ -140,7 +140,7 @@ def _phases(results: RunResults, rows: Sequence[Row]) -> Grid:
     return Grid("Device bytes written, by phase; those in brackets are not in the total", ("phase", *map(plain, profiles)), lines)
 
 
-def _late(rows: Sequence[Row], profiles: Sequence[str]) -> list[Sequence[str]]:
+def _late(rows: Sequence[Row], profiles: Sequence[str]) -> list[list[str]]:
     """What the total has from after the commands: it would fall elsewhere on a file system that stays mounted."""
     late = {(row.metric, row.profile): row for row in rows if row.phase == TOTAL and row.metric in _LATE and row.median > 0}
     found = {metric: [late.get((metric, profile)) for profile in profiles] for metric in _LATE}

@@ -80,9 +80,9 @@ def _sample(interval: Interval, disk: str, metric: str, value: float) -> Sample:
 def _values(interval: Interval) -> Iterator[tuple[str, float]]:
     for metric, name in _DEVICE.items():
         yield metric, sum(counters[name] for counters in interval.counters.values())
-    for metric, written in _late(interval):
-        if written:
-            yield metric, sum(written.values())
+    for metric, late in _late(interval):
+        if late:
+            yield metric, sum(late.values())
     yield "program_write_bytes", interval.program_write_bytes
     yield "program_read_bytes", interval.program_read_bytes
     if interval.program_write_bytes > 0:
