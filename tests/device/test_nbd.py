@@ -269,3 +269,11 @@ def ask(stream: socket.socket, command: int, offset: int, content: bytes) -> int
     magic, error, cookie = struct.unpack(">IIQ", read(stream, 16))
     assert (magic, cookie) == (0x67446698, 7)
     return int(error)
+
+
+def test_a_server_gives_up_what_it_does_not_need(serve: Serve) -> None:
+    """Every thread of it, also one that began before (crates/device/src/seccomp.rs has the list)."""
+    server = serve()
+    for status in Path(f"/proc/{server.process.pid}/task").glob("*/status"):
+        held = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        assert (held["Seccomp"].strip(), held["NoNewPrivs"].strip()) == ("2", "1")

@@ -4,6 +4,7 @@ mod control;
 mod fuse;
 mod nbd;
 mod pressure;
+mod seccomp;
 mod server;
 mod store;
 
@@ -136,11 +137,17 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     let control = control::Control::new(socket, !arguments.untimed);
     Ok(match arguments.nbd {
         Some(address) => {
-            let served = nbd::serve(store, &address.listen()?, control);
+            let listener = address.listen()?;
+            seccomp::deny()?;
+            let served = nbd::serve(store, &listener, control);
             address.leave();
             served?
         }
-        None => server::serve(store, fuse::Mount::new()?, control)?,
+        None => {
+            let mount = fuse::Mount::new()?;
+            seccomp::deny()?;
+            server::serve(store, mount, control)?
+        }
     })
 }
 
