@@ -2,6 +2,7 @@
 
 use crate::classify::{Causes, Explained, SortedRows, explain_streamed};
 use fscost_recording::{Frame, Mark, MarkReader, Op, Recording, Result};
+use std::collections::HashMap;
 
 /// The interval of what precedes the first mark.
 const BEFORE: &str = "before";
@@ -41,6 +42,7 @@ pub struct Timeline {
     begins: Vec<(u64, usize)>,
     marks: Vec<(u64, Mark)>,
     names: Vec<String>,
+    numbers: HashMap<String, usize>,
     reader: MarkReader,
 }
 
@@ -58,10 +60,12 @@ impl Timeline {
     }
 
     fn begin(&mut self, name: &str) {
-        let known = self.names.iter().position(|n| n == name);
-        let number = known.unwrap_or_else(|| {
+        // A recording of a stranger may have as many names as marks.
+        let number = self.numbers.get(name).copied().unwrap_or_else(|| {
+            let number = self.names.len();
             self.names.push(name.to_owned());
-            self.names.len() - 1
+            self.numbers.insert(name.to_owned(), number);
+            number
         });
         self.begins.push((self.times_ns.len() as u64, number));
     }
