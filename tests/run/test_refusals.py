@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -90,6 +91,21 @@ def test_a_command_of_unknown_size_needs_an_unknown_amount(spec: Make) -> None:
 def test_too_little_host_disk_is_refused(spec: Make, go: Go) -> None:
     with pytest.raises(HostError, match=r"the run may need .* MiB for recordings"):
         go(spec(workload=replace(spec().workload, write_bytes_estimate=1 << 60)))
+    assert not spec().folder.exists()
+
+
+@pytest.mark.parametrize(("size", "free", "is_refused"), [(100 << 30, (5 << 30) + (300 << 20), False), (100 << 30, 5 << 30, True)])
+def test_what_a_recording_leaves_to_others_is_not_counted_as_free(
+    spec: Make, go: Go, monkeypatch: pytest.MonkeyPatch, size: int, free: int, is_refused: bool
+) -> None:
+    """The disk server stops below 5 %, so a run that would meet that is refused before its first cell."""
+    usage = SimpleNamespace(total=size, free=free)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
+    if not is_refused:
+        assert go(spec()).exit_code == 0
+        return
+    with pytest.raises(HostError, match=r"5,120 MiB free, of which 5,120 MiB are kept for other programs"):
+        go(spec())
     assert not spec().folder.exists()
 
 

@@ -48,13 +48,14 @@ def check_host(folder: Path, need: Estimate, keep: str = "one") -> None:
     existing = folder.absolute()
     while not existing.exists():
         existing = existing.parent
-    free, total = shutil.disk_usage(existing).free, shutil.disk_usage(existing).total
-    if total == 0:
+    disk = shutil.disk_usage(existing)
+    if disk.total == 0:
         raise HostError(f"{existing} is on a file system that stores no files", "name another folder with --out")
-    wanted = max(need.host_bytes or 0, _LEAST_DISK_BYTES)
-    if free < wanted:
+    wanted, reserve = max(need.host_bytes or 0, _LEAST_DISK_BYTES), reserve_bytes(disk.total)
+    if disk.free < wanted + reserve:
         raise HostError(
-            f"the run may need {_mib(wanted)} for recordings, and {existing} has {_mib(free)} free",
+            f"the run may need {_mib(wanted)} for recordings, and {existing} has {_mib(disk.free)} free, "
+            f"of which {_mib(reserve)} are kept for other programs",
             "free some space, or name another folder with --out" + fewer_recordings(keep),
         )
     available = memory_available_bytes()
@@ -65,6 +66,12 @@ def check_host(folder: Path, need: Estimate, keep: str = "one") -> None:
         )
     if not os.access(existing, os.W_OK):
         raise HostError(f"{existing} cannot be written to", "name another folder with --out")
+
+
+def reserve_bytes(size_bytes: int) -> int:
+    """Space that a recording leaves free on a file system of that size (crates/recording/src/room.rs)."""
+    part = size_bytes // 20
+    return part if size_bytes < 4 << 30 else max(part, 1 << 30)
 
 
 def fewer_recordings(keep: str) -> str:
