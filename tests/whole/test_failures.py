@@ -159,6 +159,28 @@ def test_a_real_device_is_used_without_a_recording(bench: Any, value: Any, tmp_p
         subprocess.run(["losetup", "--detach", node], check=True)
 
 
+def test_a_disk_that_is_replaced_after_the_labs_look_is_not_touched(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent asks its own descriptor, too: the name is opened again after the lab has looked."""
+    images = [tmp_path / "first", tmp_path / "second"]
+    for image in images:
+        with image.open("wb") as file:
+            file.truncate(64 * MIB)
+    node = Path(subprocess.run(["losetup", "--find", "--show", images[0]], capture_output=True, text=True, check=True).stdout.strip())
+    found = claim(node, node)
+    found.descriptor.close()  # a disk that is pulled out is gone; a loop device that is open would stay
+    for words in (["--detach", node], [node, images[1]]):
+        subprocess.run(["losetup", *words], check=True)
+    monkeypatch.setattr(type(found), "refuse_if_busy", lambda _: None)
+    try:
+        bench.device = found
+        result = bench.run(bench.cell("ext4", "true"), device=node)
+        assert (result.status, result.kind) == ("failed", "attach"), result.because
+        assert "is not the disk that was confirmed" in result.because
+        assert not any(images[1].read_bytes())
+    finally:
+        subprocess.run(["losetup", "--detach", node], check=True)
+
+
 def running(words: str) -> bool:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
