@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -259,6 +259,14 @@ def test_a_disk_server_that_does_not_start(tmp_path: Path, script: str, words: s
         pytest.raises(HostError, match=f"did not start: {words}"),
     ):
         server.wait_ready()
+
+
+@pytest.mark.parametrize("question", [disks.DiskServer.check, disks.DiskServer.check_killed])
+def test_a_disk_server_that_takes_long_to_die_is_found_dead(tmp_path: Path, question: Callable[[disks.DiskServer], None]) -> None:
+    """What it had open is closed, which QEMU and the guest see at once, well before it can be waited for."""
+    script = "import os, signal, time; os.closerange(3, 99); time.sleep(1); os.kill(os.getpid(), signal.SIGKILL)"
+    with disks.DiskServer([sys.executable, "-c", script], tmp_path / "errors") as server, pytest.raises(disks.ServerError, match="status -9"):
+        question(server)
 
 
 def test_a_panic_is_told_by_its_reason_first() -> None:

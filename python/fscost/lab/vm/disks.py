@@ -20,7 +20,8 @@ FIRST_SLOT = 0x8
 MAX_DISKS = 0x20 - FIRST_SLOT
 _MESSAGE_BYTES = 1 << 20
 _END_S = 10
-_DYING_S = 0.5
+_DYING_S = 5.0
+"""A process whose connections are seen to be closed may yet take long to be gone on a busy host."""
 
 
 class ServerError(HostError):
@@ -67,8 +68,9 @@ class DiskServer:
 
     def check_killed(self) -> None:
         """ServerError when a signal ended it. By itself it ends with every guest."""
-        if (status := self._process.poll()) is not None and status < 0:
-            raise ServerError(f"the disk server ended with status {status}")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if (status := self._process.wait(timeout=_DYING_S)) < 0:
+                raise ServerError(f"the disk server ended with status {status}")
 
     def relay(self, machine: Qemu) -> tuple[int, ...]:
         """Pass messages on between the guest's port, a line each, and the server, a packet each; gives the threads that do."""

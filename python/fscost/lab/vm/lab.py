@@ -18,7 +18,7 @@ from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.cell import plan
 from fscost.lab.cell.binaries import Binaries, find_binaries
 from fscost.lab.cell.commands import commands
-from fscost.lab.cell.events import MAX_EVENTS, Alive, Bye, Event, Failed, Interval, Output, ProtocolError
+from fscost.lab.cell.events import MAX_EVENTS, Alive, Bye, Done, Event, Failed, Interval, Output, ProtocolError
 from fscost.lab.cell.measure import measure
 from fscost.lab.cell.requirements import PlanFormat, plan_of, why_not
 from fscost.lab.vm import accelerator, cache, confinement, image, kernels, qemu, snapshot, turns
@@ -173,6 +173,7 @@ class VmLab:
         def agent(built: dict[str, Any], hear: Callable[[Event], None]) -> str:
             def heard(event: Event) -> None:
                 attempt.has_begun = attempt.has_begun or isinstance(event, Interval | Failed)
+                attempt.has_ended = attempt.has_ended or isinstance(event, Done | Failed)
                 hear(event)
 
             try:
@@ -236,6 +237,8 @@ class VmLab:
                 server.check_killed()
                 attempt.is_unlucky = machine.was_killed()
                 raise error from None
+            if not attempt.has_ended:
+                server.check_killed()
             status = machine.wait(_OFF_S)
             attempt.is_unlucky = machine.was_killed()
             words = machine.last_words()
@@ -328,6 +331,8 @@ class _Attempt:
     """For `facts.guest`."""
     has_begun: bool = False
     """Whether the guest told of an interval, or of a failure."""
+    has_ended: bool = False
+    """Whether the guest told how its cell ended."""
     is_unlucky: bool = False
     """Whether somebody killed QEMU, or the host had no time for it."""
     result: CellResult = field(init=False)
