@@ -86,13 +86,22 @@ class FakeNative:
                     raise RecordingError(fake.pack_error)
                 return os.write(descriptor, b"packed")
 
-            def requests(self) -> Iterator[dict[str, Any]]:
+            def requests(self) -> "Requests":
+                return Requests()
+
+        class Requests:
+            """One batch, and the intervals that the walk has counted."""
+
+            def __iter__(self) -> Iterator[dict[str, Any]]:
                 wide, narrow = struct.pack("<2Q", 0, 4096), struct.pack("<2H", 0, 0)
                 yield dict.fromkeys(("event", "submit_ns", "complete_ns", "offset", "length"), wide) | {
                     "disk": narrow,
                     "op": b"\1\1",
                     "fua": b"\0\1",
                 }
+
+            def intervals(self) -> list[dict[str, Any]]:
+                return fake.intervals
 
         return SimpleNamespace(Recording=Recording, RecordingError=RecordingError, PanicException=PanicException)
 
@@ -160,6 +169,7 @@ class Stage:
         names = ["before", "mkfs", "mount", *(step.name for step in self.cell.workload.steps), "end"]
         self.native.intervals = [
             {"name": name, "begin_ns": number, "end_ns": number + 1, "disks": {disk: dict(TOTALS) for disk in disks}, "detail": None}
+            | {"first_write_bytes": 0}
             for number, name in enumerate(names)
         ]
         # Somebody looks at the new device before the first mark, which the kernel counts into mkfs, and again after the last.
