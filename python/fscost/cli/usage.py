@@ -4,6 +4,7 @@ typer checks options before any of our code runs; its own messages have another 
 """
 
 import contextlib
+import sys
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
@@ -66,9 +67,10 @@ def _until_the_reader_goes() -> Iterator[None]:
 
 
 def explained(error: Any) -> FscostError | None:
-    """What a person is told of an error that typer raised; None where it has printed help instead."""
+    """What a person is told of an error that typer raised; None where help is printed instead."""
     kind = type(error).__name__
     if kind == "NoArgsIsHelpError":
+        print(error.message, file=sys.stderr)
         return None
     program = error.ctx.command_path if getattr(error, "ctx", None) is not None else "fscost"
     see = f"`{program} --help` lists its arguments and options"
