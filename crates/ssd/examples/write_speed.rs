@@ -1,11 +1,11 @@
-//! How fast the page map takes writes: `write_speed [CAPACITY_GIB] [random|extents] [plain|charged]`.
-//! 28 % over-provisioning, 4 KiB units, 1,024 units a block, greedy collection. `benches/ssd.py` runs it.
+//! How fast the page map takes writes: `write_speed [CAPACITY_GIB] [random|extents] [plain|charged] [FILLS]`.
+//! 28 % over-provisioning, 4 KiB units, 1,024 units a block, greedy collection. `benches/wear.py` runs it.
+//! Times are CPU time of the thread, so that a busy machine changes them little.
 
 use fastrand::Rng;
 use fscost_ssd::{
     Charge, ChargesByTag, Error, Geometry, NoCharges, PageMap, PageMapOptions, Translation, Write,
 };
-use std::time::Instant;
 
 const UNITS_PER_BLOCK: u32 = 1024;
 const EXTENT_UNITS: u32 = 256;
@@ -18,6 +18,10 @@ fn main() -> Result<(), Error> {
         .unwrap_or(256);
     let extents = arguments.next().is_some_and(|word| word == "extents");
     let charged = arguments.next().is_some_and(|word| word == "charged");
+    let fills: f64 = arguments
+        .next()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1.0);
     let over_provisioning = 0.28;
     let spare = over_provisioning / (1.0 + over_provisioning);
     let geometry = Geometry::with_spare(capacity_gib << 30, spare, 4096, 1, UNITS_PER_BLOCK)?;
@@ -25,25 +29,26 @@ fn main() -> Result<(), Error> {
         run(
             geometry,
             extents,
+            fills,
             ChargesByTag::new(geometry.physical_units()),
         )
     } else {
-        run(geometry, extents, NoCharges)
+        run(geometry, extents, fills, NoCharges)
     }
 }
 
 #[allow(clippy::print_stdout)] // the result
-fn run<C: Charge>(geometry: Geometry, extents: bool, charges: C) -> Result<(), Error> {
+fn run<C: Charge>(geometry: Geometry, extents: bool, fills: f64, charges: C) -> Result<(), Error> {
     let mut device = PageMap::new(geometry, PageMapOptions::default(), charges)?;
     let units = geometry.logical_units;
     let count = if extents { EXTENT_UNITS } else { 1 };
     let mut rng = Rng::with_seed(1);
-    let mut time = |fills: u64, device: &mut PageMap<C>, random: bool| {
+    let mut time = |fills: f64, device: &mut PageMap<C>, random: bool| {
         let before = device.counters();
-        let began = Instant::now();
+        let began = cpu_seconds();
         let mut batch = Vec::with_capacity(4096);
         let mut next = 0;
-        let mut left = fills * u64::from(units / count);
+        let mut left = (fills * f64::from(units / count)) as u64;
         while left > 0 {
             batch.clear();
             for _ in 0..left.min(4096) {
@@ -63,18 +68,30 @@ fn run<C: Charge>(geometry: Geometry, extents: bool, charges: C) -> Result<(), E
             device.write_all(&batch);
             left -= batch.len() as u64;
         }
-        let seconds = began.elapsed().as_secs_f64();
+        let seconds = cpu_seconds() - began;
         let did = device.counters() - before;
         println!(
-            "{} {} units/s of the host, {:.0} units/s of NAND, write amplification {:.4}",
+            "{}: {:.2} M units/s of the host, {:.2} M units/s of NAND, write amplification {:.4}",
             if random { "random" } else { "sequential" },
-            (did.host_units as f64 / seconds) as u64,
-            did.programmed_units() as f64 / seconds,
+            did.host_units as f64 / seconds / 1e6,
+            did.programmed_units() as f64 / seconds / 1e6,
             did.write_amplification().unwrap_or_default(),
         );
     };
-    time(1, &mut device, false);
-    time(2, &mut device, true);
-    time(1, &mut device, true);
+    time(1.0, &mut device, false);
+    time(1.0, &mut device, false);
+    time(fills, &mut device, true);
+    time(fills, &mut device, true);
     Ok(())
+}
+
+/// CPU time of this thread: the first number of schedstat is nanoseconds on a processor
+/// (Documentation/scheduler/sched-stats.rst).
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let first = text
+        .split(' ')
+        .next()
+        .and_then(|word| word.parse::<f64>().ok());
+    first.unwrap_or(f64::NAN) / 1e9
 }

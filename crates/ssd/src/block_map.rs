@@ -100,6 +100,7 @@ impl<C: Charge> BlockMap<C> {
                 self.charges.moved(
                     old * units + unit - begin,
                     open.physical * units + unit - begin,
+                    1,
                 );
                 copies += 1;
             }

@@ -1,5 +1,7 @@
 //! Who pays for a program: the tag whose data it holds, and the tag that made a copy necessary.
 
+use crate::memory::{prefetch, table};
+
 /// The tag of copies that nobody's writes made necessary (static wear levelling).
 pub const UNATTRIBUTED: u16 = u16::MAX;
 
@@ -38,14 +40,14 @@ pub trait Charge {
     fn padded(&mut self, physical: u32, units: u32, tag: u16);
     /// The data of the units from `physical` on was overwritten or trimmed by `tag`.
     fn invalidated(&mut self, physical: u32, units: u32, tag: u16);
-    /// The content of `from` was copied to `to`.
-    fn moved(&mut self, from: u32, to: u32);
+    /// The content of the units from `from` on was copied to those from `to` on.
+    fn moved(&mut self, from: u32, to: u32, units: u32);
     /// `copies` units were copied because those at `invalid`, physical addresses, were given up.
     fn caused(&mut self, copies: u32, invalid: impl Iterator<Item = u32>);
     /// The units from `physical` on were erased.
     fn erased(&mut self, _physical: u32, _units: u32) {}
-    /// Fetches what [`invalidated`](Charge::invalidated) of this place will need. Returns a value to keep it alive.
-    fn touch(&self, physical: u32) -> u64;
+    /// Begins to fetch what [`invalidated`](Charge::invalidated) of this place will need.
+    fn prefetch(&self, _physical: u32) {}
     /// What each tag was charged so far, by tag; empty where nothing is kept.
     fn totals(&self) -> Vec<Charges> {
         Vec::new()
@@ -60,11 +62,8 @@ impl Charge for NoCharges {
     fn written(&mut self, _: u32, _: u32, _: u16) {}
     fn padded(&mut self, _: u32, _: u32, _: u16) {}
     fn invalidated(&mut self, _: u32, _: u32, _: u16) {}
-    fn moved(&mut self, _: u32, _: u32) {}
+    fn moved(&mut self, _: u32, _: u32, _: u32) {}
     fn caused(&mut self, _: u32, _: impl Iterator<Item = u32>) {}
-    fn touch(&self, _: u32) -> u64 {
-        0
-    }
 }
 
 /// Charges by tag, exactly: the sums over tags equal the counters of the device.
@@ -85,7 +84,7 @@ impl ChargesByTag {
     #[must_use]
     pub fn new(physical_units: u64) -> ChargesByTag {
         ChargesByTag {
-            tags: vec![UNATTRIBUTED; physical_units as usize],
+            tags: table(UNATTRIBUTED, physical_units as usize),
             by_tag: Vec::new(),
             invalid: Vec::new(),
             phase: 0,
@@ -125,6 +124,7 @@ impl ChargesByTag {
 }
 
 impl Charge for ChargesByTag {
+    #[inline]
     fn written(&mut self, physical: u32, units: u32, tag: u16) {
         self.fill(physical, units, tag);
         self.charge(tag).written_units += u64::from(units);
@@ -135,14 +135,18 @@ impl Charge for ChargesByTag {
         self.charge(tag).padded_units += u64::from(units);
     }
 
+    #[inline]
     fn invalidated(&mut self, physical: u32, units: u32, tag: u16) {
         self.fill(physical, units, tag);
     }
 
-    fn moved(&mut self, from: u32, to: u32) {
-        let tag = self.tags[from as usize];
-        self.tags[to as usize] = tag;
-        self.charge(tag).moved_units += 1;
+    #[inline]
+    fn moved(&mut self, from: u32, to: u32, units: u32) {
+        for at in 0..units {
+            let tag = self.tags[(from + at) as usize];
+            self.tags[(to + at) as usize] = tag;
+            self.charge(tag).moved_units += 1;
+        }
     }
 
     /// Each culprit is due `copies` ÷ culprits, rounded so that each copy is charged exactly once. The rounding starts
@@ -169,8 +173,9 @@ impl Charge for ChargesByTag {
         self.invalid = found;
     }
 
-    fn touch(&self, physical: u32) -> u64 {
-        u64::from(self.tags[physical as usize])
+    #[inline]
+    fn prefetch(&self, physical: u32) {
+        prefetch(&self.tags, physical as usize);
     }
 
     fn totals(&self) -> Vec<Charges> {

@@ -99,8 +99,8 @@ pub struct Device<C> {
     absorbed_units: u64,
 }
 
-/// Writes made together. [`PageMap`] fetches so many places at a time.
-const BATCH: usize = 64;
+/// Writes made together. [`PageMap`] looks ahead within them.
+const BATCH: usize = 1024;
 
 impl<C: Charge> Device<C> {
     /// A new device. A `buffer_units` of 0 means that every write reaches NAND.

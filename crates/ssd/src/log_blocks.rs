@@ -231,7 +231,7 @@ impl<C: Charge> LogBlockMap<C> {
 
     fn move_unit(&mut self, unit: u32, to: u32) {
         let from = std::mem::replace(&mut self.map[unit as usize], to);
-        self.charges.moved(from, to);
+        self.charges.moved(from, to, 1);
         self.counters.copied_units += 1;
     }
 

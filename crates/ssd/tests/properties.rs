@@ -114,18 +114,15 @@ impl Charge for Nand {
     fn invalidated(&mut self, physical: u32, units: u32, _: u16) {
         assert!((physical..physical + units).all(|place| self.programmed.contains(&place)));
     }
-    fn moved(&mut self, from: u32, to: u32) {
-        assert!(self.programmed.contains(&from));
-        self.program(to, 1);
+    fn moved(&mut self, from: u32, to: u32, units: u32) {
+        assert!((from..from + units).all(|place| self.programmed.contains(&place)));
+        self.program(to, units);
     }
     fn caused(&mut self, _: u32, _: impl Iterator<Item = u32>) {}
     fn erased(&mut self, physical: u32, units: u32) {
         for place in physical..physical + units {
             self.programmed.remove(&place);
         }
-    }
-    fn touch(&self, _: u32) -> u64 {
-        0
     }
 }
 

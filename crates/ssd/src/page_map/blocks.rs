@@ -1,6 +1,7 @@
 //! The table of erase blocks: how much of each is valid, which may be collected, and which is collected next.
 
 use super::Collection;
+use crate::memory::prefetch;
 use fastrand::Rng;
 use std::collections::VecDeque;
 
@@ -86,11 +87,13 @@ impl Blocks {
         self.table[block as usize].valid
     }
 
+    #[inline]
     pub fn add_valid(&mut self, block: u32, units: u32) {
         self.table[block as usize].valid += units;
     }
 
     /// Gives up `units` of a block.
+    #[inline]
     pub fn remove_valid(&mut self, block: u32, units: u32) {
         let entry = &mut self.table[block as usize];
         if entry.full && self.collection == Collection::Greedy {
@@ -178,9 +181,10 @@ impl Blocks {
         self.table[block as usize].full
     }
 
-    /// Fetches the entry of a block.
-    pub fn touch(&self, block: u32) -> u64 {
-        u64::from(self.table[block as usize].valid)
+    /// Begins to fetch the entry of a block.
+    #[inline]
+    pub fn prefetch(&self, block: u32) {
+        prefetch(&self.table, block as usize);
     }
 
     fn any_full(&self, rng: &mut Rng) -> Option<u32> {
@@ -199,6 +203,7 @@ impl Blocks {
         None
     }
 
+    #[inline]
     fn link(&mut self, block: u32) {
         let valid = self.table[block as usize].valid;
         let list = &mut self.lists[valid as usize];
@@ -213,6 +218,7 @@ impl Blocks {
         self.fewest = self.fewest.min(valid);
     }
 
+    #[inline]
     fn unlink(&mut self, block: u32) {
         let Block {
             previous,

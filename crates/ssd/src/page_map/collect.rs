@@ -1,7 +1,8 @@
 //! Garbage collection and static wear levelling.
 
-use super::{Frontier, PageMap, Separation};
+use super::{AHEAD, Frontier, PageMap, Separation};
 use crate::Charge;
+use crate::memory::prefetch;
 
 /// Blocks that wear levelling will move next.
 #[derive(Debug, Clone, Default)]
@@ -19,9 +20,20 @@ const ERASES_BETWEEN_MOVES: u64 = 8;
 
 impl<C: Charge> PageMap<C> {
     /// Empty units of a frontier that the host writes to, at least one: collects garbage until there is one.
+    #[inline]
     pub(super) fn room(&mut self, frontier: usize) -> u32 {
+        let Frontier { next, end, .. } = self.frontiers[frontier];
+        if next < end {
+            end - next
+        } else {
+            self.make_room(frontier)
+        }
+    }
+
+    #[cold]
+    fn make_room(&mut self, frontier: usize) -> u32 {
         loop {
-            let Frontier { next, end } = self.frontiers[frontier];
+            let Frontier { next, end, .. } = self.frontiers[frontier];
             if next < end {
                 return end - next;
             }
@@ -40,6 +52,7 @@ impl<C: Charge> PageMap<C> {
         };
         let next = block * self.geometry.units_per_block;
         self.frontiers[frontier] = Frontier {
+            block,
             next,
             end: next + self.geometry.units_per_block,
         };
@@ -89,30 +102,43 @@ impl<C: Charge> PageMap<C> {
             self.geometry.units_per_block,
         );
         let copies = self.blocks.valid(victim);
-        let mut places = std::mem::take(&mut self.moving);
-        places.clear();
-        places.extend(self.valid.places(begin, units, true));
+        let mut runs = std::mem::take(&mut self.moving);
+        runs.clear();
+        runs.extend(self.valid.runs(begin, units));
         self.valid.clear_range(begin, units);
         self.blocks.remove_valid(victim, copies);
-        let mut left = &places[..];
-        while !left.is_empty() {
-            if self.frontiers[frontier].next == self.frontiers[frontier].end {
-                self.open(frontier);
+        for &(mut from, mut left) in &runs {
+            while left > 0 {
+                if self.frontiers[frontier].next == self.frontiers[frontier].end {
+                    self.open(frontier);
+                }
+                let Frontier { next, end, .. } = self.frontiers[frontier];
+                let count = left.min(end - next);
+                self.copy_run(from, next, count);
+                self.settle(frontier, count);
+                from += count;
+                left -= count;
             }
-            let Frontier { next, end } = self.frontiers[frontier];
-            let (now, later) = left.split_at(left.len().min((end - next) as usize));
-            for (&from, to) in now.iter().zip(next..) {
-                let logical = self.reverse[from as usize];
-                self.reverse[to as usize] = logical;
-                self.map[logical as usize] = to;
-                self.charges.moved(from, to);
-            }
-            self.settle(frontier, now.len() as u32);
-            left = later;
         }
-        self.moving = places;
+        self.moving = runs;
         self.counters.copied_units += u64::from(copies);
         copies
+    }
+
+    /// Copies consecutive units; what maps to them maps to their copies from now on.
+    #[inline]
+    fn copy_run(&mut self, from: u32, to: u32, count: u32) {
+        let (source, target) = (from as usize, to as usize);
+        for at in 0..count as usize {
+            // Beyond the run as well: the next one begins a few units later.
+            if let Some(&later) = self.reverse.get(source + at + AHEAD) {
+                prefetch(&self.map, later as usize);
+            }
+            let logical = self.reverse[source + at];
+            self.reverse[target + at] = logical;
+            self.map[logical as usize] = to + at as u32;
+        }
+        self.charges.moved(from, to, count);
     }
 
     /// A block that static wear levelling wants moved now.

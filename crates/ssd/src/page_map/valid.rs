@@ -1,5 +1,7 @@
 //! One bit for each physical unit: whether a logical unit still maps to it.
 
+use crate::memory::{prefetch, table};
+
 /// The bitmap.
 #[derive(Debug, Clone)]
 pub struct Valid {
@@ -9,10 +11,11 @@ pub struct Valid {
 impl Valid {
     pub fn new(units: u64) -> Valid {
         Valid {
-            words: vec![0; units.div_ceil(64) as usize],
+            words: table(0, units.div_ceil(64) as usize),
         }
     }
 
+    #[inline]
     pub fn clear(&mut self, at: u32) {
         self.words[(at / 64) as usize] &= !(1 << (at % 64));
     }
@@ -22,20 +25,29 @@ impl Valid {
         self.words.iter().map(|w| u64::from(w.count_ones())).sum()
     }
 
-    /// Fetches the word of `at`.
-    pub fn touch(&self, at: u32) -> u64 {
-        self.words[(at / 64) as usize]
+    #[inline]
+    pub fn set(&mut self, at: u32) {
+        self.words[(at / 64) as usize] |= 1 << (at % 64);
     }
 
+    /// Begins to fetch the word of `at`.
+    #[inline]
+    pub fn prefetch(&self, at: u32) {
+        prefetch(&self.words, (at / 64) as usize);
+    }
+
+    #[inline]
     pub fn set_range(&mut self, begin: u32, count: u32) {
         self.each_word(begin, count, |word, mask| *word |= mask);
     }
 
+    #[inline]
     pub fn clear_range(&mut self, begin: u32, count: u32) {
         self.each_word(begin, count, |word, mask| *word &= !mask);
     }
 
     /// Calls `change` with each word of a range and the mask of the range's bits in it.
+    #[inline]
     fn each_word(&mut self, begin: u32, count: u32, change: impl Fn(&mut u64, u64)) {
         let (mut at, end) = (u64::from(begin), u64::from(begin) + u64::from(count));
         while at < end {
@@ -45,6 +57,31 @@ impl Valid {
             change(&mut self.words[(at / 64) as usize], mask);
             at += bits;
         }
+    }
+
+    /// Runs of set bits in a range, in order: the first place and how many.
+    pub fn runs(&self, begin: u32, count: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let (mut at, end) = (u64::from(begin), u64::from(begin) + u64::from(count));
+        std::iter::from_fn(move || {
+            let first = self.next_change(at, end, true)?;
+            at = self.next_change(first, end, false).unwrap_or(end);
+            Some((first as u32, (at - first) as u32))
+        })
+    }
+
+    /// The first place from `at` on, before `end`, whose bit is `wanted`.
+    #[inline]
+    fn next_change(&self, mut at: u64, end: u64, wanted: bool) -> Option<u64> {
+        while at < end {
+            let word = self.words[(at / 64) as usize];
+            let bits = (if wanted { word } else { !word }) >> (at % 64);
+            if bits != 0 {
+                let found = at + u64::from(bits.trailing_zeros());
+                return (found < end).then_some(found);
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        None
     }
 
     /// The places in a range whose bit is `wanted`, in order.
@@ -88,6 +125,10 @@ mod tests {
                 let expected: Vec<u32> = (begin..begin + count).filter(|&at| naive[at as usize] == wanted).collect();
                 prop_assert_eq!(valid.places(begin, count, wanted).collect::<Vec<_>>(), expected);
             }
+            let of_runs: Vec<u32> = valid.runs(begin, count).flat_map(|(first, many)| first..first + many).collect();
+            prop_assert_eq!(of_runs, valid.places(begin, count, true).collect::<Vec<_>>());
+            let runs: Vec<_> = valid.runs(begin, count).collect();
+            prop_assert!(runs.windows(2).all(|two| two[0].0 + two[0].1 < two[1].0), "runs that touch are one");
         }
     }
 }
