@@ -25,6 +25,7 @@ _REMEDIES = {
     "host-disk-full": "make room there, or name another place",
     "format": "name a recording: a run keeps them as cells/…/recording.fscost",
     "header": "its header is damaged, so nothing of it can be read: restore it from a copy, or record it again",
+    "malformed": "check that place in the file, or name another format with --format",
     "corrupt": "`fscost recording verify` says how much of it is readable",
 }
 """By the kind of the native module's error; nothing helps with what a caller may not ask for."""
@@ -73,6 +74,17 @@ def opened(recording: Path) -> Iterator[Any]:
     """The native recording, for those that look into it; its errors become those that a person sees."""
     with errors(recording):
         yield _open(recording)
+
+
+@contextlib.contextmanager
+def opened_trace(path: Path, device: dict[str, Any], form: str | None) -> Iterator[tuple[str, list[tuple[str, Any, float]]]]:
+    """A trace of another tool (docs/traces.md): its format, and of each disk the name, the requests for this device, and seconds."""
+    with errors(path, "name a recording, or a trace in one of the formats of docs/traces.md (--format names one)"):
+        try:
+            found = _native().trace_workloads(str(path), device, form)
+        except ValueError as error:
+            raise InputError(f"{path}: {error}", "see docs/traces.md") from None
+        yield found
 
 
 class Explaining:

@@ -16,11 +16,11 @@ ALLOWED = {
     "fscost-agent": {"fscost-trace"},
     "fscost-analysis": {"fscost-recording", "fscost-raid"},
     "fscost-trace": set[str](),
-    "fscost-bindings": {"fscost-recording", "fscost-analysis", "fscost-raid", "fscost-ssd", "fscost-wear"},
+    "fscost-bindings": {"fscost-recording", "fscost-analysis", "fscost-raid", "fscost-ssd", "fscost-traces", "fscost-wear"},
     "fscost-ssd": set[str](),
     "fscost-raid": set[str](),
     "fscost-traces": {"fscost-recording"},
-    "fscost-wear": {"fscost-recording", "fscost-analysis", "fscost-raid", "fscost-ssd"},
+    "fscost-wear": {"fscost-recording", "fscost-analysis", "fscost-raid", "fscost-ssd", "fscost-traces"},
 }
 """For each crate, those of our crates that it may depend on, for building or testing."""
 

@@ -10,6 +10,7 @@ from fscost import wear
 
 pytestmark = pytest.mark.root
 DEVICES = ("samsung-870-evo-1tb", "first-generation-32gb", "sd-card-32gb", "emmc-8gb")
+COLUMN = "sd-card-32gb"
 REWRITES = "for i in $(seq 300); do dd if=/dev/urandom of=f bs=4k count=1 seek=$((i * 7919 % 2000)) conv=notrunc,fsync status=none; done"
 
 
@@ -17,7 +18,9 @@ REWRITES = "for i in $(seq 300); do dd if=/dev/urandom of=f bs=4k count=1 seek=$
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     folder = tmp_path_factory.mktemp("wear") / "run"
     prepare = "head -c 8M /dev/urandom > f; cat f > g; cat g > /dev/null"
-    _, values = compare(folder, "--size", "64M", "--prepare", prepare, *on("ext4", "xfs -m reflink=0"), "--", "sh", "-c", REWRITES)
+    _, values = compare(
+        folder, "--size", "64M", "--prepare", prepare, "--ssd", COLUMN, *on("ext4", "xfs -m reflink=0"), "--", "sh", "-c", REWRITES
+    )
     return folder, values
 
 
@@ -39,4 +42,7 @@ def test_pages_are_conserved_by_each_grouping(run: tuple[Path, Any], device: str
             assert found.nand_write_bytes >= found.host_write_bytes
             assert found.is_steady
             totals.add(found.nand_write_bytes)
+            if device == COLUMN:
+                assert values[profile, "total", "nand_write_bytes"] == found.nand_write_bytes
+                assert values[profile, "total", "lifetime_years"] > 0
         assert len(totals) == 1, "what is charged must not change what is done"

@@ -33,7 +33,7 @@ mod _native {
     #[pymodule_export]
     use super::names::{causes, structures};
     #[pymodule_export]
-    use super::wear::Workload;
+    use super::wear::{Workload, trace_workloads};
     #[pymodule_export]
     use super::{
         Array, Batches, Explanation, Recording, RecordingError, Requests, import_dm_log_writes,

@@ -6,12 +6,14 @@ use fscost_ssd::{
     Association, Collection, Error, LogBlocks, Mapping, Options, PageMapOptions, Replay,
     Separation, Spec, Timing, UNATTRIBUTED, Wear,
 };
-use fscost_wear::{By, DISCARDS, Group, OTHERS, Wanted, of_recording};
+use fscost_traces::{ErrorKind, Format};
+use fscost_wear::{By, DISCARDS, Group, OTHERS, Wanted, of_recording, of_trace};
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
     types::{PyBytes, PyDict},
 };
+use std::path::PathBuf;
 
 /// A device, as `fscost.wear.device` checked it.
 #[derive(FromPyObject)]
@@ -160,6 +162,55 @@ pub fn workload(
     Ok(Workload { inner, groups })
 }
 
+/// A format's name, and of each disk its name, its requests and how long they lasted.
+type Traced = (&'static str, Vec<(String, Workload, f64)>);
+
+/// The disks of a trace of another tool as workloads: the format's name and `[(name, Workload, seconds)]`. Without
+/// `form`, the format's name, the content decides.
+#[pyfunction]
+#[pyo3(signature = (path, device, form=None))]
+pub fn trace_workloads(
+    py: Python<'_>,
+    path: PathBuf,
+    device: Device,
+    form: Option<&str>,
+) -> PyResult<Traced> {
+    let spec = device.spec()?;
+    let format = form
+        .map(|name| Format::of_name(name).ok_or_else(|| unknown("format", name)))
+        .transpose()?;
+    let (format, disks) = py
+        .detach(|| of_trace(&path, format, &spec))
+        .map_err(unreadable)?;
+    let mut found = Vec::new();
+    for disk in disks {
+        let inner = disk.workload;
+        if spec.unit_bytes_for(inner.disk_bytes) != inner.unit_bytes {
+            let text = format!(
+                "{}: a request ends at byte {}, beyond what {}-byte units can number",
+                disk.name, inner.disk_bytes, inner.unit_bytes
+            );
+            return Err(PyValueError::new_err(text));
+        }
+        let workload = Workload {
+            inner,
+            groups: Vec::new(),
+        };
+        found.push((disk.name, workload, disk.duration_ns as f64 / 1e9));
+    }
+    Ok((format.name(), found))
+}
+
+/// As of a recording: the text and the kind.
+fn unreadable(error: fscost_traces::Error) -> PyErr {
+    let kind = match error.kind {
+        ErrorKind::Io => "io",
+        ErrorKind::Format => "format",
+        ErrorKind::Malformed => "malformed",
+    };
+    crate::RecordingError::new_err((error.to_string(), kind))
+}
+
 #[pymethods]
 impl Workload {
     /// What one pass asks of the device: `{"unit_bytes", "disk_bytes", "write_bytes", "write_units", "trim_bytes", "flushes"}`.
@@ -172,6 +223,14 @@ impl Workload {
         info.set_item("trim_bytes", self.inner.trim_bytes)?;
         info.set_item("flushes", self.inner.flushes)?;
         Ok(info)
+    }
+
+    /// The same requests on a disk that has only the units that the workload writes, moved together in their order.
+    fn footprint(&self, py: Python<'_>) -> Workload {
+        Workload {
+            inner: py.detach(|| self.inner.footprint()),
+            groups: self.groups.clone(),
+        }
     }
 
     /// Play the workload on a device of the disk's size until its write amplification is steady. Counts are of

@@ -1,5 +1,7 @@
 //! A stream of host requests, compiled to units once and replayed as often as needed.
 
+use crate::page_map::Valid;
+
 /// What one step asks of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -137,6 +139,36 @@ impl Workload {
         self.steps(part).push(step);
     }
 
+    /// The same requests on a disk that has only the units that the cycle writes, moved together in their order.
+    #[must_use]
+    pub fn footprint(&self) -> Workload {
+        let end = u32::try_from(self.units()).unwrap_or(u32::MAX);
+        let mut written = Valid::new(u64::from(end));
+        for step in self.cycle.iter().filter(|s| s.kind == Kind::Write) {
+            let first = step.first.min(end);
+            written.set_range(first, step.count.min(end - first));
+        }
+        let ranks = written.ranks();
+        let rank = |unit: u32| written.rank(&ranks, unit.min(end));
+        // What is written lies together as before; of other ranges, what is left of them does.
+        let moved = |step: &Step| {
+            let first = rank(step.first);
+            let count = rank(step.first.saturating_add(step.count)) - first;
+            let is_left = count > 0 || step.kind == Kind::Flush;
+            is_left.then_some(Step {
+                first,
+                count,
+                ..*step
+            })
+        };
+        Workload {
+            disk_bytes: written.count() * u64::from(self.unit_bytes),
+            setup: self.setup.iter().filter_map(moved).collect(),
+            cycle: self.cycle.iter().filter_map(moved).collect(),
+            ..self.clone()
+        }
+    }
+
     /// Units of the disk.
     #[must_use]
     pub fn units(&self) -> u64 {
@@ -235,6 +267,23 @@ mod tests {
         // Two requests stay two, although the second continues the first.
         workload.write(Part::Cycle, 32768, [(16384, 7)]);
         assert_eq!(written(&workload), [(0, 2, 7), (2, 1, 7)]);
+    }
+
+    #[test]
+    fn a_footprint_has_what_the_cycle_writes_and_nothing_else() {
+        let mut workload = Workload::new(4096, 1 << 20);
+        let unit = |number: u64| number * 4096;
+        workload.write(Part::Setup, 0, [(unit(100), 1)]);
+        workload.write(Part::Cycle, unit(10), [(unit(5), 2)]);
+        workload.write(Part::Cycle, unit(90), [(unit(2), 3)]);
+        workload.trim(Part::Cycle, unit(12), unit(79), 4);
+        let found = workload.footprint();
+        assert_eq!(found.disk_bytes, unit(7));
+        assert_eq!(written(&found), [(0, 5, 2), (5, 2, 3)]);
+        assert_eq!((found.setup[0].first, found.setup[0].count), (0, 7));
+        let trim = found.cycle[2];
+        assert_eq!((trim.first, trim.count, trim.kind), (2, 4, Kind::Trim));
+        assert_eq!(found.write_bytes, workload.write_bytes);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A recorded disk as a workload for a model of an SSD: the requests of `fscost-recording`, tagged with the rows of
-//! `fscost-analysis` that explain them, in the form that `fscost-ssd` replays.
+//! `fscost-analysis` that explain them, in the form that `fscost-ssd` replays. Traces of other tools
+//! (`fscost-traces`) have no such tags.
 //! A recorded disk can also stand for an array of `fscost-raid`, whose members are the devices.
 
 #![forbid(unsafe_code)]
@@ -11,9 +12,11 @@ mod groups;
 mod join;
 mod members;
 mod times;
+mod traces;
 
 pub use array::of_array;
 pub use groups::{By, DISCARDS, Group, Groups, OTHERS};
 pub use join::{Wanted, of_recording};
 pub use members::OnArray;
 pub use times::{IntervalTimes, MemberTimes, times};
+pub use traces::{TracedDisk, of_trace};

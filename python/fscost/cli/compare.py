@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fscost import run
+from fscost import run, wear
 from fscost.cli.labs import AUTO, KERNELS, choose_lab, real_device
 from fscost.cli.output.emit import Outputs
 from fscost.cli.output.grid import plain
@@ -91,6 +91,12 @@ def compare(
     network: Annotated[
         bool, typer.Option("--network", help="Give the command this machine's network. Native lab.", rich_help_panel=_HOW)
     ] = False,
+    ssd: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL|FILE.toml", help="Add what a device of `fscost devices` would have programmed, and its life.", rich_help_panel=_HOW
+        ),
+    ] = None,
     lab: Annotated[
         str, typer.Option(metavar="native|vm", help="This kernel as root, or guests. (default: native where it can)", rich_help_panel=_HOW)
     ] = AUTO,
@@ -176,6 +182,7 @@ def compare(
         max_recording=max_recording,
         writable=tuple(str(Path(each).resolve()) for each in writable or ()),
         network=network,
+        ssd=_absolute_device(ssd),
         kernel=tuple(absolute_images(kernel or ())),
         modules=tuple(str(Path(each).absolute()) for each in modules or ()),
         logical_block_size=logical_block_size,
@@ -208,6 +215,11 @@ def compare(
         _print_commands(spec, chosen)
         return
     raise typer.Exit(_run(spec, chosen, lock, outputs))
+
+
+def _absolute_device(name: str | None) -> str | None:
+    """What --ssd was given: a file from anywhere, a name as it is."""
+    return str(Path(name).absolute()) if name is not None and wear.is_file_name(name) else name
 
 
 def _given(context: typer.Context) -> list[str]:

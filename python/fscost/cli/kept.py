@@ -3,12 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fscost.errors import InputError
-
-if TYPE_CHECKING:
-    from fscost.results import CellRecord
 
 
 @dataclass(frozen=True)
@@ -51,14 +48,14 @@ def every_kept(source: Path, profiles: Sequence[str], *, trust: bool) -> list[Ke
             raise InputError("--profile goes with a run's folder", f"leave it out: {source} is one recording")
         return [Kept(source)]
     # `fscost explain RECORDING` needs none of the modules that read runs.
-    from fscost.results import load
+    from fscost.results import kept_recording, load
 
     manifest = load(source, trust=trust).manifest
     measured = _measured(manifest.workload)
     found: dict[str, list[Kept]] = {}
     # A cell that failed stands for its profile only where no other does.
     for cell in sorted(manifest.cells, key=lambda cell: (cell.status == "failed", cell.repetition)):
-        path = _inside(source, cell)
+        path = kept_recording(source, cell)
         if path is not None and (cell.status != "failed" or cell.profile not in found):
             kept = Kept(path, cell.profile, cell.repetition, cell.status == "failed", measured, cell.cell)
             found.setdefault(cell.profile, []).append(kept)
@@ -76,9 +73,3 @@ def _measured(workload: Mapping[str, Any]) -> frozenset[str]:
     steps = workload.get("steps")
     found = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
     return frozenset(str(step.get("name")) for step in found if step.get("measured") is True)
-
-
-def _inside(folder: Path, cell: "CellRecord") -> Path | None:
-    """A manifest may come from anybody: what it names outside of its folder is nobody's recording."""
-    path = folder / cell.recording
-    return path if cell.recording and path.is_file() and path.resolve().is_relative_to(folder.resolve()) else None

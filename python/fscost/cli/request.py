@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from fscost import profile, workload
+from fscost import profile, wear, workload
 from fscost.cli.output.units import parse_duration_s, parse_size_bytes
 from fscost.errors import InputError
 from fscost.profile.model import Profile
@@ -45,6 +45,7 @@ class Request:
     max_recording: str | None = None
     writable: tuple[str, ...] = ()
     network: bool = False
+    ssd: str | None = None
     kernel: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     logical_block_size: int | None = None
@@ -144,11 +145,20 @@ def to_spec(
         max_recording_bytes=None if request.max_recording is None else parse_size_bytes(request.max_recording),
         writable=tuple(Path(each) for each in request.writable),
         network=request.network,
+        wear_device=_ssd(request),
         resume=resume,
         trust=trust,
         command_line=tuple(command_line),
         request=request.to_json(),
     )
+
+
+def _ssd(request: Request) -> wear.Device | None:
+    if request.ssd is None:
+        return None
+    if request.device is not None:
+        raise InputError("--ssd and --device cannot be combined", "drop --ssd: a real device is not recorded, so nothing can be replayed")
+    return wear.find(request.ssd)
 
 
 def _size_bytes(request: Request) -> int:

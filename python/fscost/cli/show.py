@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from fscost import wear
 from fscost.cli.output.emit import Outputs
 from fscost.cli.usage import some_path
 from fscost.results import load
@@ -16,9 +17,14 @@ def show(
     csv: Annotated[str | None, typer.Option(metavar="FILE", help="The rows as CSV; - for standard output.")] = None,
     markdown: Annotated[str | None, typer.Option(metavar="FILE", help="The tables as Markdown; - for standard output.")] = None,
     trust: Annotated[bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")] = False,
+    ssd: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL|FILE.toml", help="Add what this device would have programmed, and its life, from the recordings kept."),
+    ] = None,
     by_disk: Annotated[bool, typer.Option("--by-disk", help="Add a row for each disk to every table and export.")] = False,
 ) -> None:
     """Print the tables of a finished run again, in any form."""
     outputs = Outputs(json, csv, markdown, by_disk)
     outputs.check()
-    outputs.emit(load(run, trust=trust))
+    results = load(run, trust=trust)
+    outputs.emit(results if ssd is None else wear.replayed(results, wear.find(ssd)))

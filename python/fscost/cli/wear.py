@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from fscost.cli.output.wear import Entry
     from fscost.wear import By, Device, Shape
 
+FormatName = Literal["blkparse", "blktrace", "msr", "fio", "systor17", "alibaba", "tencent", "dm-log-writes"]
+"""Of docs/traces.md."""
 ByName = Literal["cause", "structure", "path", "step"]
 """The values of `wear.By`."""
+PlaceName = Literal["disk", "footprint"]
+"""The values of `wear.Place`."""
 TOP = 8
 _MOST_STEPS = 200
 
@@ -37,11 +41,18 @@ def wear(
         str | None, typer.Option(metavar="spare=7..50", help="Repeat with this share of NAND as spare, in percent; also fill=…; ..:STEP.")
     ] = None,
     fill: Annotated[float, typer.Option(metavar="PERCENT", min=0, max=100, help="Share of the device that holds data.")] = 100.0,
+    place: Annotated[
+        PlaceName,
+        typer.Option(help="As large as the recorded disk, or only as what the workload writes: a drive full of data that is used like this."),
+    ] = "disk",
     runs_per_day: Annotated[
         float | None,
         typer.Option(metavar="N", help="How often the workload runs. (default: one after the other, as fast as the first profile)"),
     ] = None,
     profile: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Of a run: only this profile; may be given again.")] = None,
+    format_: Annotated[
+        FormatName | None, typer.Option("--format", help="Format of a trace. (default: recognised by content)", show_default=False)
+    ] = None,
     disk: Annotated[str | None, typer.Option(metavar="NAME", help="Only this disk. (default: each on a device of its own)")] = None,
     array: Annotated[
         str | None,
@@ -70,15 +81,22 @@ def wear(
     if runs_per_day is not None and runs_per_day <= 0:
         raise InputError(f"--runs-per-day {runs_per_day:g} is too small", "give a number above 0")
     device = room.find(ssd)
+    settings: dict[str, Any] = {"place": room.Place(place), "seed": seed}
     variants = [("", device, fill / 100)] if sweep is None else _variants(sweep, device, fill / 100)
+    if format_ is not None or not (source.is_dir() or room.is_recording(source)):
+        if by is not None or profile or array is not None:
+            raise InputError("--by, --profile and --array go with recordings", f"{source} is a trace: drop them")
+        entries = _of_trace(source, variants, format_, disk, settings)
+        output.emit(output.Report(str(source), device, None, entries, room.Place(place), runs_per_day, top), outputs, sys.stdout)
+        return
     kept = every_kept(source, profile or [], trust=trust)
     if array is not None:
-        entries, loads = _members(kept, variants, room.parse_array(array), disk, seed)
-        output.emit(output.Report(str(source), device, None, entries, runs_per_day, top, loads), outputs, sys.stdout)
+        entries, loads = _members(kept, variants, room.parse_array(array), disk, settings)
+        output.emit(output.Report(str(source), device, None, entries, room.Place(place), runs_per_day, top, loads), outputs, sys.stdout)
         return
     charged = room.By(by or "cause") if sweep is None else None
-    entries = _entries(kept, variants, charged, disk, seed, _program_bytes(source, trust=trust))
-    output.emit(output.Report(str(source), device, charged, entries, runs_per_day, top), outputs, sys.stdout)
+    entries = _entries(kept, variants, charged, disk, settings, _program_bytes(source, trust=trust))
+    output.emit(output.Report(str(source), device, charged, entries, room.Place(place), runs_per_day, top), outputs, sys.stdout)
 
 
 def _entries(
@@ -86,7 +104,7 @@ def _entries(
     variants: "Sequence[tuple[str, Device, float]]",
     by: "By | None",
     disk: str | None,
-    seed: int,
+    settings: dict[str, Any],
     program_bytes: dict[str, int],
 ) -> "list[Entry]":
     from fscost import wear as room
@@ -101,14 +119,14 @@ def _entries(
         for source in room.sources(each.recording, is_explained=is_explained, measured=sorted(each.measured), disk=disk):
             for name, device, fill in variants:
                 measured = room.measure(
-                    source, device, by=by if is_explained else None, fill=fill, seed=seed, program_write_bytes=program_bytes.get(each.cell)
+                    source, device, by=by if is_explained else None, fill=fill, **settings, program_write_bytes=program_bytes.get(each.cell)
                 )
                 found.append(Entry(each.profile, each.repetition, name, device, measured))
     return found
 
 
 def _members(
-    kept: Sequence[Kept], variants: "Sequence[tuple[str, Device, float]]", array: "Shape", disk: str | None, seed: int
+    kept: Sequence[Kept], variants: "Sequence[tuple[str, Device, float]]", array: "Shape", disk: str | None, settings: dict[str, Any]
 ) -> "tuple[list[Entry], list[Loaded]]":
     """Each member as a disk of its own; and the load of all, of the first repetition of each profile."""
     from fscost import wear as room
@@ -121,11 +139,21 @@ def _members(
         sources = room.members(each.recording, array, measured=sorted(each.measured), disk=disk)
         for source in sources:
             for name, device, fill in variants:
-                found.append(Entry(each.profile, each.repetition, name, device, room.measure(source, device, fill=fill, seed=seed)))
+                found.append(Entry(each.profile, each.repetition, name, device, room.measure(source, device, fill=fill, **settings)))
         if each.profile not in loads:
             device = variants[0][1]
-            loads[each.profile] = Loaded(each.profile, room.array_load(sources[0], device, seed), has_timing=room.has_timing(device))
+            loads[each.profile] = Loaded(each.profile, room.array_load(sources[0], device, settings["seed"]), has_timing=room.has_timing(device))
     return found, list(loads.values())
+
+
+def _of_trace(
+    source: Path, variants: "Sequence[tuple[str, Device, float]]", form: str | None, disk: str | None, settings: dict[str, Any]
+) -> "list[Entry]":
+    from fscost import wear as room
+    from fscost.cli.output.wear import Entry
+
+    _, disks = room.trace_sources(source, variants[0][1], form, disk=disk)
+    return [Entry("", 0, name, device, room.measure(each, device, fill=fill, **settings)) for each in disks for name, device, fill in variants]
 
 
 def _program_bytes(source: Path, *, trust: bool) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Samples and manifest of a run on disk, and read back."""
 
 from fscost.results import written
-from fscost.results.load import CELLS, INPUTS, MANIFEST, SAMPLES, RunResults, load
+from fscost.results.load import CELLS, INPUTS, MANIFEST, SAMPLES, RunResults, kept_recording, load
 from fscost.results.manifest import CellRecord, Manifest, Skipped
 from fscost.results.metrics import METRICS, Combine, Metric
 from fscost.results.store import RunStore
@@ -23,6 +23,7 @@ __all__ = [
     "RunStore",
     "SampleRow",
     "Skipped",
+    "kept_recording",
     "load",
     "to_table",
     "with_totals",

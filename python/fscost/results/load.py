@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from fscost import files
 from fscost.errors import InputError
 from fscost.results.fields import REMEDY, Fields
-from fscost.results.manifest import Manifest
+from fscost.results.manifest import CellRecord, Manifest
 from fscost.results.table import SCHEMA, digest
 
 MANIFEST = "manifest.json"
@@ -45,6 +45,12 @@ def load(folder: Path, *, trust: bool = False) -> RunResults:
             return RunResults(folder, manifest, _samples(folder, opened, manifest))
     except OSError as error:
         raise InputError(f"{folder} holds no run: {error.strerror}", "name the folder that `fscost compare` made") from error
+
+
+def kept_recording(folder: Path, cell: CellRecord) -> Path | None:
+    """The recording of a cell. A manifest may come from anybody: what it names outside of its folder is nobody's recording."""
+    path = folder / cell.recording
+    return path if cell.recording and path.is_file() and path.resolve().is_relative_to(folder.resolve()) else None
 
 
 def _open(folder: Path, opened: int, name: str) -> IO[bytes]:

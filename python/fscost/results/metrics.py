@@ -89,6 +89,11 @@ METRICS: dict[str, Metric] = {
         Metric("modelled_elapsed_s", "s", Combine.SUM, "what the phase takes on a modelled SSD, the program's own time left out"),
         Metric("modelled_busy_s", "s", Combine.SUM, "how long the modelled SSD is busy"),
         _bytes("modelled_nand_write_bytes", "programmed by the modelled SSD"),
+        Metric("nand_write_bytes", "bytes", Combine.ONLY, "programmed by the device of --ssd for one run of the workload (docs/wear.md)"),
+        Metric("lifetime_runs", "count", Combine.ONLY, "runs of the workload until a block of that device is worn out", lower_is_better=False),
+        Metric(
+            "lifetime_years", "years", Combine.ONLY, "life of that device if the workload runs as often as on the baseline", lower_is_better=False
+        ),
         *(_bytes(name, meaning) for name, meaning in MEANINGS.items()),
     )
 }

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from fscost import files, matrix
 from fscost.errors import FscostError, HostError, Terminated
+from fscost.host import smart
 from fscost.lab.base import CellResult, Lab, LabOptions
 from fscost.matrix import Cell
 from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skipped
-from fscost.run import explained, fresh, modelled
+from fscost.run import explained, fresh, modelled, worn
 from fscost.run import folder as run_folder
 from fscost.run.lanes import Ran, run_cells
 from fscost.run.listener import Listener
@@ -19,6 +20,7 @@ from fscost.run.need import check_host, estimate, fewer_recordings
 from fscost.run.record import RUN_ENDING_KINDS, record, why_give_up
 from fscost.run.spec import RunSpec
 from fscost.run.stopping import remaining_s, why_stop
+from fscost.wear import Device
 from fscost.workload import inputs
 from fscost.workload.model import Workload
 
@@ -72,15 +74,17 @@ def _options(spec: RunSpec, cell: Cell, keep: bool) -> LabOptions:
         max_recording_bytes=spec.max_recording_bytes,
         writable=spec.writable,
         network=spec.network,
-        look=partial(_look, spec.ssd),
+        look=partial(_look, spec.ssd, spec.wear_device),
     )
 
 
-def _look(ssd: str, result: CellResult, recording: Path) -> None:
+def _look(ssd: str, wear_device: Device | None, result: CellResult, recording: Path) -> None:
     fresh.add_to(result)
     explained.add_to(result, recording)
     if ssd:
         modelled.add_to(result, recording, ssd)
+    if wear_device is not None and result.status == "done":
+        worn.add_to(result, recording, wear_device)
 
 
 class _Run:
@@ -105,6 +109,7 @@ class _Run:
         found = estimate(spec, self.lab, len(spec.profiles) - len(skipped))
         check_host(spec.folder, found, spec.keep)
         store = run_folder.create(spec, self.lab, skipped) if earlier is None else earlier
+        self._read_smart(store, "before")
         self.listener.starts(spec, found, len(store.manifest.cells))
         try:
             return self._to_the_end(store)
@@ -147,8 +152,18 @@ class _Run:
         self._end(store, "finished", because)
         return RunOutcome(store.results)
 
+    def _read_smart(self, store: RunStore, when: str) -> None:
+        """The drive's own counters. A resumed run keeps those of its beginning."""
+        if self.spec.device is None:
+            return
+        readings = store.manifest.environment.setdefault("smart", {})
+        if when == "after" or when not in readings:
+            readings[when] = smart.read(self.spec.device)
+            store.save()
+
     def _end(self, store: RunStore, state: str, because: str) -> None:
         run_folder.remove_unfinished(store)
+        self._read_smart(store, "after")
         store.manifest.state = state
         store.manifest.stopped_because = because
         store.save()

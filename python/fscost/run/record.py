@@ -6,7 +6,7 @@ from fscost import files
 from fscost.errors import InputError
 from fscost.lab.base import CellResult
 from fscost.matrix import Cell
-from fscost.results import CellRecord, SampleRow, with_totals
+from fscost.results import TOTAL, CellRecord, SampleRow, with_totals
 from fscost.run import explained
 
 RUN_ENDING_KINDS = ("host-disk-full",)
@@ -51,14 +51,15 @@ def why_give_up(failures: list[CellRecord]) -> str | None:
 
 
 def _rows(cell: Cell, result: CellResult) -> list[SampleRow]:
-    return with_totals(
-        [
-            SampleRow(
-                cell.id, cell.profile.name, cell.repetition, cell.seed, cell.order, s.phase, s.measured, s.disk, s.metric, s.unit, float(s.value)
-            )
-            for s in result.samples
-        ]
-    )
+    rows = [
+        SampleRow(
+            cell.id, cell.profile.name, cell.repetition, cell.seed, cell.order, s.phase, s.measured, s.disk, s.metric, s.unit, float(s.value)
+        )
+        for s in result.samples
+    ]
+    # What is measured of the whole workload has no values of phases.
+    whole = [row for row in rows if row.phase == TOTAL]
+    return [*with_totals([row for row in rows if row.phase != TOTAL]), *whole]
 
 
 def _inside(path: Path | None, folder: Path) -> str:

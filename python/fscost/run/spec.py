@@ -8,6 +8,7 @@ from typing import Any
 from fscost.errors import InputError, did_you_mean
 from fscost.profile.model import Profile
 from fscost.results import METRICS, TOTAL, Combine, written
+from fscost.wear.device import Device
 from fscost.workload.model import Workload
 
 DEFAULT_DISK_BYTES = 4 << 30
@@ -75,6 +76,7 @@ class RunSpec:
     writable: tuple[Path, ...] = ()
     network: bool = False
     ssd: str = ""  # a device of the catalogue that each disk's requests are timed on
+    wear_device: Device | None = None
     resume: bool = False
     trust: bool = False  # a folder that others own, or can write to
     name: str = ""
@@ -102,6 +104,7 @@ class RunSpec:
             "device": None if self.device is None else str(self.device),
             "writable": [str(path) for path in self.writable],
             "network": self.network,
+            **({} if self.wear_device is None else {"wear_device": {"name": self.wear_device.name, **self.wear_device.values}}),
         }
 
 

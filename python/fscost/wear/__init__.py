@@ -2,9 +2,10 @@
 
 from fscost.wear.array import Shape
 from fscost.wear.array import parse as parse_array
-from fscost.wear.device import PARAMETERS, Device, Parameter, catalogue, find, read_device, to_toml
+from fscost.wear.columns import replayed, with_years, worn
+from fscost.wear.device import PARAMETERS, Device, Parameter, catalogue, find, is_file_name, read_device, to_toml
 from fscost.wear.life import Life, life
-from fscost.wear.measure import By, Charge, Source, Wear, measure, members, sources
+from fscost.wear.measure import By, Charge, Place, Source, Wear, is_recording, measure, members, sources, trace_sources
 from fscost.wear.times import ArrayLoad, IntervalTimes, Times, array_load, has_timing, times
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "IntervalTimes",
     "Life",
     "Parameter",
+    "Place",
     "Shape",
     "Source",
     "Times",
@@ -24,12 +26,18 @@ __all__ = [
     "catalogue",
     "find",
     "has_timing",
+    "is_file_name",
+    "is_recording",
     "life",
     "measure",
     "members",
     "parse_array",
     "read_device",
+    "replayed",
     "sources",
     "times",
     "to_toml",
+    "trace_sources",
+    "with_years",
+    "worn",
 ]

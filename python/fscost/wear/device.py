@@ -101,9 +101,14 @@ def catalogue() -> tuple[Device, ...]:
     return tuple(parse(file.name.removesuffix(".toml"), file.name, file.read_text(encoding="utf-8")) for file in found)
 
 
+def is_file_name(name: str) -> bool:
+    """Whether a device's name is that of a file."""
+    return name.endswith(".toml") or "/" in name
+
+
 def find(name: str) -> Device:
     """A device of the catalogue, or of a file whose name ends in .toml or holds a slash."""
-    if name.endswith(".toml") or "/" in name:
+    if is_file_name(name):
         return read_device(Path(name))
     known = {device.name: device for device in catalogue()}
     if name not in known:

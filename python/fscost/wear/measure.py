@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fscost import analyze, capture
+from fscost import analyze, capture, files
 from fscost.errors import InputError
 from fscost.wear.array import Shape
 from fscost.wear.device import Device
 from fscost.wear.life import Life, life, runs_per_day
 
 MOST_ROUNDS = 64
+_MAGIC = b"FSCOSTRC"
+_MOST_DISKS = 16
+"""Of a trace, replayed without being chosen: some traces have thousands of volumes."""
+_MOST_NAMES = 8
 NOTHING, REST, DISCARDS, COLD = "(none)", "(others)", "(discards)", "(cold data)"
 _SPECIAL = {-1: NOTHING, -2: REST, -3: DISCARDS, -4: COLD}
 """Names of the native module's negative numbers: no name, groups beyond the number of tags, discards, and data that the workload did not write."""
@@ -28,6 +32,13 @@ class By(StrEnum):
     STRUCTURE = "structure"
     PATH = "path"
     STEP = "step"
+
+
+class Place(StrEnum):
+    """How large the model is: as the recorded disk, or as what the workload writes."""
+
+    DISK = "disk"
+    FOOTPRINT = "footprint"
 
 
 @dataclass(frozen=True)
@@ -104,11 +115,13 @@ class Source:
     index: int
     measured: Sequence[str]
     seconds: float
-    explanation: analyze.Explanation | None = None
     native: Any = None
+    """The native explanation, or None."""
     array: Shape | None = None
     """The disk stands for this array, and the source is its `member`."""
     member: int = 0
+    workload: Any = None
+    """The native workload of a trace, which holds all that is known of it."""
 
 
 def sources(recording: Path, *, is_explained: bool, measured: Sequence[str] = (), disk: str | None = None) -> list[Source]:
@@ -123,6 +136,31 @@ def sources(recording: Path, *, is_explained: bool, measured: Sequence[str] = ()
     seconds = sum((each.end_ns - each.begin_ns) / 1e9 for each in intervals if each.name in phases) if facts["begin_unix_ns"] else 0.0
     native = begun.result() if begun is not None else None
     return [Source(recording, name, index, phases, seconds, native=native) for index, name in enumerate(names) if disk is None or name == disk]
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a file begins as recordings do (docs/recording-format.md)."""
+    try:
+        with files.open_regular(path) as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}", "name a recording, a run's folder or a trace") from error
+
+
+def trace_sources(path: Path, device: Device, form: str | None, *, disk: str | None = None) -> tuple[str, list[Source]]:
+    """The format and the disks of a trace of another tool (docs/traces.md): all its requests are repeated, and nothing is known of their causes."""
+    with capture.opened_trace(path, device.native(0), form) as (found, disks):
+        names = [name for name, _, _ in disks]
+        if disk is not None and disk not in names:
+            raise InputError(f"{path} has no disk {disk!r}", f"its disks are {', '.join(names[:_MOST_NAMES])}")
+        if disk is None and len(names) > _MOST_DISKS:
+            raise InputError(f"{path} has {len(names)} disks", f"choose one with --disk: {', '.join(names[:_MOST_NAMES])}, …")
+        chosen = [
+            Source(path, name, index, (), seconds, workload=workload)
+            for index, (name, workload, seconds) in enumerate(disks)
+            if disk is None or name == disk
+        ]
+    return found, chosen
 
 
 def members(recording: Path, array: Shape, *, measured: Sequence[str] = (), disk: str | None = None) -> list[Source]:
@@ -150,14 +188,17 @@ def measure(
     *,
     by: By | None = None,
     fill: float = 1.0,
+    place: Place = Place.DISK,
     seed: int = 1,
     program_write_bytes: int | None = None,
 ) -> Wear:
-    """Replay a disk's requests on a device of its size until write amplification is steady."""
+    """Replay a disk's requests on a device until write amplification is steady."""
     model = device.native(seed)
-    with capture.opened(source.recording) as recording:
+    with capture.errors(source.recording):
         try:
-            workload = _workload(recording, source, model, by)
+            workload = source.workload or _workload(source, model, by)
+            if place is Place.FOOTPRINT:
+                workload = workload.footprint()
             found = workload.replay(model, fill, MOST_ROUNDS, by is not None)
         except ValueError as error:
             raise InputError(f"{device.origin or device.name}: {error}", "see docs/wear.md, Devices") from None
@@ -198,10 +239,11 @@ def measure(
     )
 
 
-def _workload(recording: Any, source: Source, model: dict[str, Any], by: By | None) -> Any:
-    if source.array is not None:
-        return recording.member_workloads(source.index, source.array.native(), model, list(source.measured))[source.member]
-    return recording.workload(source.index, model, list(source.measured), source.native, None if by is None else by.value)
+def _workload(source: Source, model: dict[str, Any], by: By | None) -> Any:
+    with capture.opened(source.recording) as recording:
+        if source.array is not None:
+            return recording.member_workloads(source.index, source.array.native(), model, list(source.measured))[source.member]
+        return recording.workload(source.index, model, list(source.measured), source.native, None if by is None else by.value)
 
 
 class _Names:

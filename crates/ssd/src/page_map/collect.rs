@@ -107,6 +107,10 @@ impl<C: Charge> PageMap<C> {
         runs.extend(self.valid.runs(begin, units));
         self.valid.clear_range(begin, units);
         self.blocks.remove_valid(victim, copies);
+        let mut ahead = runs.iter().flat_map(|&(first, count)| first..first + count);
+        for place in ahead.by_ref().take(AHEAD) {
+            prefetch(&self.map, self.reverse[place as usize] as usize);
+        }
         for &(mut from, mut left) in &runs {
             while left > 0 {
                 if self.frontiers[frontier].next == self.frontiers[frontier].end {
@@ -114,7 +118,7 @@ impl<C: Charge> PageMap<C> {
                 }
                 let Frontier { next, end, .. } = self.frontiers[frontier];
                 let count = left.min(end - next);
-                self.copy_run(from, next, count);
+                self.copy_run(from, next, count, &mut ahead);
                 self.settle(frontier, count);
                 from += count;
                 left -= count;
@@ -125,14 +129,14 @@ impl<C: Charge> PageMap<C> {
         copies
     }
 
-    /// Copies consecutive units; what maps to them maps to their copies from now on.
+    /// Copies consecutive units; what maps to them maps to their copies from now on. `ahead` tells the places that
+    /// will be copied a while later.
     #[inline]
-    fn copy_run(&mut self, from: u32, to: u32, count: u32) {
+    fn copy_run(&mut self, from: u32, to: u32, count: u32, ahead: &mut impl Iterator<Item = u32>) {
         let (source, target) = (from as usize, to as usize);
         for at in 0..count as usize {
-            // Beyond the run as well: the next one begins a few units later.
-            if let Some(&later) = self.reverse.get(source + at + AHEAD) {
-                prefetch(&self.map, later as usize);
+            if let Some(later) = ahead.next() {
+                prefetch(&self.map, self.reverse[later as usize] as usize);
             }
             let logical = self.reverse[source + at];
             self.reverse[target + at] = logical;

@@ -20,6 +20,26 @@ impl Valid {
         self.words[(at / 64) as usize] &= !(1 << (at % 64));
     }
 
+    /// How many bits are set before each word: see [`Valid::rank`].
+    pub fn ranks(&self) -> Vec<u32> {
+        let mut sum = 0;
+        let before = |word: &u64| {
+            let here = sum;
+            sum += word.count_ones();
+            here
+        };
+        let mut found: Vec<u32> = self.words.iter().map(before).collect();
+        found.push(sum);
+        found
+    }
+
+    /// How many bits are set before `at`; `ranks` are those of [`Valid::ranks`].
+    pub fn rank(&self, ranks: &[u32], at: u32) -> u32 {
+        let (index, bit) = ((at / 64) as usize, at % 64);
+        let word = self.words.get(index).copied().unwrap_or(0);
+        ranks[index] + (word & !(u64::MAX << bit)).count_ones()
+    }
+
     /// Places whose bit is set.
     pub fn count(&self) -> u64 {
         self.words.iter().map(|w| u64::from(w.count_ones())).sum()

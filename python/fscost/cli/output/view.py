@@ -7,15 +7,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fscost import stats
+from fscost import stats, wear
 from fscost.cli.output.breakdown import WRITTEN, Breakdown, breakdown, way_on
 from fscost.cli.output.by_disk import by_disk
 from fscost.cli.output.grid import NOTHING, Grid, plain
 from fscost.cli.output.units import human, human_bytes, human_ratio, human_seconds
+from fscost.host import smart
 from fscost.results import TOTAL, CellRecord, RunResults, written
 from fscost.stats import Row, Verdict
 
 _SHOWN = (("flushes", "device_flushes"), ("ampl", "write_amplification"), ("wall", "wall_s"), ("CPU", "cpu_s"), ("space", "space_used_bytes"))
+_WORN = (("NAND", "nand_write_bytes"), ("lasts", "lifetime_years"))
+"""Shown where a run was measured with --ssd."""
+_COUNTED = (("host_write_bytes", "host wrote"), ("nand_write_bytes", "NAND wrote"))
 _VERDICTS = {Verdict.LOWER: "less", Verdict.HIGHER: "more", Verdict.NOT_SHOWN: "not shown", Verdict.UNDEFINED: NOTHING}
 _LATE = {"settle_write_bytes": "after commands", "unmount_write_bytes": "at unmount"}
 _TIMES = ("wall_s", "cpu_s")
@@ -40,6 +44,7 @@ class View:
 
 def view(results: RunResults, *, is_by_disk: bool = False) -> View:
     """Everything computed; nothing printed. `is_by_disk`: rows of each disk, and a table of them."""
+    results = wear.with_years(results)
     manifest = results.manifest
     every = stats.summarise(_without_empty(results.samples), manifest.baseline, by_disk=is_by_disk)
     every = sorted(every, key=lambda row: manifest.profile_names.index(row.profile))
@@ -81,19 +86,20 @@ def _summary(results: RunResults, rows: Sequence[Row]) -> Grid:
     lines = []
     without = {entry.profile: "skipped" for entry in results.manifest.skipped} | {cell.profile: "failed" for cell in results.manifest.failed}
     shown = _shown_profiles(results)
+    columns = [*_SHOWN, *(each for each in _WORN if any(row.metric == each[1] for row in rows))]
     for profile in results.manifest.profile_names:
         if profile not in shown:
             # A row of its own, so that nobody takes what is missing for what was not asked.
             if shown and profile in without:
-                lines.append([plain(profile), without[profile], *("" for _ in range(2 + len(_SHOWN)))])
+                lines.append([plain(profile), without[profile], *("" for _ in range(2 + len(columns)))])
             continue
         written = totals.get((profile, WRITTEN))
         line = [plain(profile), NOTHING if written is None else human_bytes(written.median), *_against(written, results.manifest.baseline)]
-        for _, metric in _SHOWN:
+        for _, metric in columns:
             line.append(_value(totals.get((profile, metric))))
         lines.append(line)
     virtual = {metric for metric in _TIMES if any(row.metric == metric and row.unit == _VIRTUAL for row in rows)}
-    labels = (f"virtual {label}" if metric in virtual else label for label, metric in _SHOWN)
+    labels = (f"virtual {label}" if metric in virtual else label for label, metric in columns)
     return Grid("", ("profile", "device written", "ratio", "verdict", *labels), lines)
 
 
@@ -159,6 +165,8 @@ def _about(results: RunResults, rows: Sequence[Row]) -> list[str]:
     if counts:
         n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
         lines += [f"{n}, interleaved, medians.", *_ratio_words(manifest.baseline, {row.profile for row in totals})]
+    if any(row.metric == "nand_write_bytes" for row in rows):
+        lines.append("NAND, lasts: by replaying on the device of --ssd (docs/wear.md), the workload run as often as it could be on the baseline.")
     if counts == [1]:
         lines.append("One repetition has no interval: nothing here is a difference.")
     return [*lines, *_deferred(results), *conditions(results)]
@@ -198,9 +206,25 @@ def conditions(results: RunResults) -> list[str]:
         times = "virtual times count the instructions of an emulated processor, one a nanosecond, and are times of no device"
     where = f"{_guests(manifest.environment, guests)}{_kernel(manifest.environment)}; lab {manifest.lab}"
     return [
+        *_smart(manifest.environment),
         f"{where}; seed {manifest.seed}; disk {_size(manifest.options)}; {_device_model(results)}.",
         f"Bytes are exact; {times}. {_stopped(results)}",
     ]
+
+
+def _smart(environment: Mapping[str, Any]) -> list[str]:
+    """What a real drive counted from before the first cell until after the last one, mkfs and all profiles included."""
+    readings = environment.get("smart")
+    if not isinstance(readings, dict) or not all(isinstance(readings.get(when), dict) for when in ("before", "after")):
+        return []
+    before, after = readings["before"], readings["after"]
+    because = next((str(each["unavailable"]) for each in (before, after) if "unavailable" in each), None)
+    if because is not None:
+        return [f"SMART: unavailable, because {because}."]
+    counted = smart.difference(before, after)
+    words = [f"{label} {human_bytes(counted[name])}" for name, label in _COUNTED if name in counted]
+    told = ", ".join(words) or "no counter of writes"
+    return [f"SMART ({after.get('model', 'unknown drive')}), in all of the run: {told}."]
 
 
 def _guests(environment: Mapping[str, Any], guests: Sequence[Mapping[str, Any]]) -> str:

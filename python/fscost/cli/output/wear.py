@@ -17,7 +17,7 @@ from fscost.cli.output.explained import one_line, percent
 from fscost.cli.output.grid import NOTHING, Grid, plain
 from fscost.cli.output.terminal import print_parts
 from fscost.cli.output.units import human_bytes, human_years
-from fscost.wear import By, Charge, Device, Wear
+from fscost.wear import By, Charge, Device, Place, Wear
 
 _SHADES = " ░▒▓█"
 _MAP_COLUMNS = 48
@@ -59,6 +59,7 @@ class Report:
     device: Device
     by: By | None
     entries: Sequence[Entry]
+    place: Place
     runs_per_day: float | None
     top: int
     loads: Sequence[members.Loaded] = ()
@@ -151,9 +152,10 @@ def _notes(report: Report) -> Iterator[str]:
     device, geometry = report.device, first.geometry
     unit = geometry["unit_bytes"]
     block, page = human_bytes(unit * geometry["block_units"]), human_bytes(unit * geometry["page_units"])
+    size = "the recorded disk" if report.place is Place.DISK else "what the workload writes"
     spare = "" if report.is_sweep else f"; spare {first.nominal_spare:.1%} nominal, {first.effective_spare:.1%} effective"
     yield (
-        f"Model: {geometry['blocks']:,} blocks of {block}, pages of {page}, mapped in {human_bytes(unit)}, as large as the recorded disk"
+        f"Model: {geometry['blocks']:,} blocks of {block}, pages of {page}, mapped in {human_bytes(unit)}, as large as {size}"
         f" ({human_bytes(first.disk_bytes)}){spare}."
     )
     settled = "until steady" if all(each.wear.is_steady for each in report.entries) else "and NOT steady then"
@@ -176,9 +178,8 @@ def _notes(report: Report) -> Iterator[str]:
 
 
 def _name(entry: Entry) -> str:
-    disk = "" if entry.wear.disk == "main" else f" ({entry.wear.disk})"
-    words = [word for word in (entry.profile, entry.variant) if word]
-    return plain(", ".join(words) + disk) or "recording"
+    disk = "" if entry.wear.disk == "main" else entry.wear.disk
+    return plain(", ".join(word for word in (entry.profile, disk, entry.variant) if word)) or "recording"
 
 
 def wear_map(erases: NDArray[np.uint32], width: int = _MAP_COLUMNS) -> str:

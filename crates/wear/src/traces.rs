@@ -1,0 +1,81 @@
+//! A trace of another tool as workloads: one for each of its disks.
+
+use fscost_ssd::{Part, Spec, Workload};
+use fscost_traces::{Format, Kind, Result, Trace};
+use std::path::Path;
+
+/// No trace has a page of who wrote what.
+const TAG: u16 = 0;
+
+/// One disk of a trace.
+#[derive(Debug, Clone)]
+pub struct TracedDisk {
+    /// Its name in the trace.
+    pub name: String,
+    /// All its requests, as one cycle. Its disk is as large as the highest address that any request ends at.
+    pub workload: Workload,
+    /// From its first request to its last one.
+    pub duration_ns: u64,
+}
+
+/// The disks of a trace, in the order of their first requests, and the format that it was read in.
+pub fn of_trace(
+    path: &Path,
+    format: Option<Format>,
+    spec: &Spec,
+) -> Result<(Format, Vec<TracedDisk>)> {
+    let mut trace = Trace::open(path, format)?;
+    let mut disks: Vec<Reading> = Vec::new();
+    while let Some(request) = trace.next_request()? {
+        let index = request.disk as usize;
+        while disks.len() <= index {
+            disks.push(Reading::new(spec.unit_bytes));
+        }
+        let disk = &mut disks[index];
+        disk.first_ns = disk.first_ns.min(request.time_ns);
+        disk.last_ns = disk.last_ns.max(request.time_ns);
+        let (offset, length) = (request.offset_bytes, request.length_bytes);
+        disk.end = disk.end.max(offset + length);
+        let workload = &mut disk.workload;
+        match request.kind {
+            Kind::Read => {}
+            Kind::Write | Kind::Zero => {
+                workload.write(Part::Cycle, offset, [(length, TAG)]);
+                if request.fua {
+                    workload.flush(Part::Cycle, TAG);
+                }
+            }
+            Kind::Discard => workload.trim(Part::Cycle, offset, length, TAG),
+            Kind::Flush => workload.flush(Part::Cycle, TAG),
+        }
+    }
+    let names = trace.disks().iter().cloned();
+    let found = names.zip(disks).map(|(name, disk)| TracedDisk {
+        name,
+        duration_ns: disk.last_ns.saturating_sub(disk.first_ns),
+        workload: Workload {
+            disk_bytes: disk.end,
+            ..disk.workload
+        },
+    });
+    Ok((trace.format(), found.collect()))
+}
+
+/// A disk whose end is not known yet.
+struct Reading {
+    workload: Workload,
+    end: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Reading {
+    fn new(unit_bytes: u32) -> Reading {
+        Reading {
+            workload: Workload::new(unit_bytes, u64::MAX),
+            end: 0,
+            first_ns: u64::MAX,
+            last_ns: 0,
+        }
+    }
+}

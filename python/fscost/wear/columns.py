@@ -1,0 +1,60 @@
+"""Columns of a run's tables: NAND bytes, and how long a device would last."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fscost import results
+from fscost.results import METRICS, TOTAL, CellRecord, RunResults, SampleRow
+from fscost.wear.device import Device
+from fscost.wear.life import DAYS_PER_YEAR, runs_per_day
+from fscost.wear.measure import measure, sources
+
+NAND, RUNS, YEARS = "nand_write_bytes", "lifetime_runs", "lifetime_years"
+
+
+def worn(recording: Path, measured: Sequence[str], device: Device) -> dict[str, float]:
+    """NAND bytes of all disks, and the runs of the workload until the disk that wears most is worn out (if it wears at all), by metric."""
+    found = [measure(source, device) for source in sources(recording, is_explained=False, measured=measured)]
+    runs = [each.life.runs for each in found if each.life.runs is not None]
+    return {NAND: sum(each.nand_write_bytes for each in found)} | ({RUNS: min(runs)} if runs else {})
+
+
+def replayed(run: RunResults, device: Device) -> RunResults:
+    """A finished run with these columns for each cell whose recording was kept, in place of those that it has."""
+    rows = []
+    for cell in run.manifest.done:
+        path = results.kept_recording(run.folder, cell)
+        if path is not None:
+            phases = _measured(run.samples, cell)
+            rows += [_row(cell, metric, value) for metric, value in worn(path, phases, device).items()]
+    others = run.samples.filter(pc.invert(pc.is_in(run.samples["metric"], value_set=pa.array([NAND, RUNS, YEARS]))))
+    return replace(run, samples=pa.concat_tables([others, results.to_table(rows)]))
+
+
+def with_years(run: RunResults) -> RunResults:
+    """With the years that the device would last if the workload ran as often as it could on the baseline, one run after the other."""
+    chosen = run.samples.filter((pc.field("phase") == TOTAL) & (pc.field("disk") == "")).to_pylist()
+    seconds = [row["value"] for row in chosen if row["metric"] == "wall_s" and row["profile"] == run.manifest.baseline]
+    rate = runs_per_day(float(np.median(seconds))) if seconds else None
+    if rate is None:
+        return run
+    rows = [
+        SampleRow(**(row | {"metric": YEARS, "unit": METRICS[YEARS].unit, "value": row["value"] / rate / DAYS_PER_YEAR}))
+        for row in chosen
+        if row["metric"] == RUNS
+    ]
+    return replace(run, samples=pa.concat_tables([run.samples, results.to_table(rows)])) if rows else run
+
+
+def _measured(samples: pa.Table, cell: CellRecord) -> list[str]:
+    mine = samples.filter((pc.field("cell") == cell.cell) & pc.field("measured") & (pc.field("phase") != TOTAL))
+    return list(dict.fromkeys(mine["phase"].to_pylist()))
+
+
+def _row(cell: CellRecord, metric: str, value: float) -> SampleRow:
+    return SampleRow(cell.cell, cell.profile, cell.repetition, cell.seed, cell.order, TOTAL, True, "", metric, METRICS[metric].unit, value)
