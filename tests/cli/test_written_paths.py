@@ -39,6 +39,11 @@ READS = {
     ("recording export", "recording"),
     ("recording strip", "recording"),
     ("recording import", "log"),
+    ("compare", "ssd"),
+    ("show", "ssd"),
+    ("wear", "source"),
+    ("wear", "ssd"),
+    ("devices", "name"),
 }
 """Parameters that name what is read, or a device that is erased only when it is confirmed."""
 PATHS = re.compile(r"\b(FILE|DIR|PATH|VMLINUZ|RECORDING|RUN|OUT|LOG)\b|/dev")
@@ -60,6 +65,8 @@ WRITES = {
     ("show", "csv"): Writer(("show", "run", "--csv", "OUT")),
     ("show", "markdown"): Writer(("show", "run", "--markdown", "OUT")),
     ("explain", "parquet"): Writer(("explain", "recording", "--all", "--parquet", "OUT"), is_new=True),
+    ("wear", "csv"): Writer(("wear", "recording", "--ssd", "sd-card-32gb", "--csv", "OUT")),
+    ("wear", "markdown"): Writer(("wear", "recording", "--ssd", "sd-card-32gb", "--markdown", "OUT")),
     ("study run", "out"): Writer(("study", "run", "journal-tax", "--lab", "fake", "--max-repetitions", "1", "--out", "OUT"), is_new=True),
     ("study run", "markdown"): Writer(("study", "run", "journal-tax", "--lab", "fake", "--max-repetitions", "1", "--markdown", "OUT")),
     ("study show", "markdown"): Writer(("study", "show", "study", "--markdown", "OUT")),
