@@ -4,13 +4,23 @@ use crate::format::SECTOR_BYTES;
 use std::collections::HashMap;
 
 const WORD_SECTORS: u64 = u64::BITS as u64;
-/// Sectors in one part of the map, a bit each: parts of a disk that nothing is written to take no memory.
-const PART_SECTORS: u64 = 1 << 16;
+/// Sectors in one part of the map. A part takes 512 bytes at most, about ten times the event that
+/// makes it: a recording of a stranger that touches many parts must itself be large.
+const PART_SECTORS: u64 = 1 << 12;
 const PART_WORDS: usize = (PART_SECTORS / WORD_SECTORS) as usize;
 
 #[derive(Debug, Default)]
 pub(crate) struct FirstWrites {
-    parts: HashMap<u64, Box<[u64; PART_WORDS]>>,
+    /// A part that nothing is written to is missing.
+    parts: HashMap<u64, Part>,
+}
+
+#[derive(Debug)]
+enum Part {
+    /// Every sector: one request may be 2 TiB of zeroes.
+    Full,
+    /// A bit each.
+    Sectors(Box<[u64; PART_WORDS]>),
 }
 
 impl FirstWrites {
@@ -19,20 +29,47 @@ impl FirstWrites {
         let (mut sector, end) = (offset / SECTOR_BYTES, (offset + length) / SECTOR_BYTES);
         let mut fresh = 0;
         while sector < end {
-            let part = self.parts.entry(sector / PART_SECTORS);
-            let words = part.or_insert_with(|| Box::new([0; PART_WORDS]));
-            let stop = end.min((sector / PART_SECTORS + 1) * PART_SECTORS);
-            while sector < stop {
-                let bit = sector % WORD_SECTORS;
-                let count = (WORD_SECTORS - bit).min(stop - sector);
-                let mask = (u64::MAX >> (WORD_SECTORS - count)) << bit;
-                let word = &mut words[(sector % PART_SECTORS / WORD_SECTORS) as usize];
-                fresh += u64::from((mask & !*word).count_ones());
-                *word |= mask;
-                sector += count;
-            }
+            let number = sector / PART_SECTORS;
+            let begin = number * PART_SECTORS;
+            let stop = end.min(begin + PART_SECTORS);
+            fresh += if stop - sector == PART_SECTORS {
+                let before = self.parts.insert(number, Part::Full);
+                PART_SECTORS - before.map_or(0, |part| part.count())
+            } else {
+                let part = self.parts.entry(number);
+                part.or_insert_with(|| Part::Sectors(Box::new([0; PART_WORDS])))
+                    .write(sector - begin, stop - begin)
+            };
+            sector = stop;
         }
         fresh * SECTOR_BYTES
+    }
+}
+
+impl Part {
+    fn count(&self) -> u64 {
+        match self {
+            Part::Full => PART_SECTORS,
+            Part::Sectors(words) => words.iter().map(|word| u64::from(word.count_ones())).sum(),
+        }
+    }
+
+    /// How many of these sectors are new.
+    fn write(&mut self, mut sector: u64, stop: u64) -> u64 {
+        let Part::Sectors(words) = self else {
+            return 0;
+        };
+        let mut fresh = 0;
+        while sector < stop {
+            let bit = sector % WORD_SECTORS;
+            let count = (WORD_SECTORS - bit).min(stop - sector);
+            let mask = (u64::MAX >> (WORD_SECTORS - count)) << bit;
+            let word = &mut words[(sector / WORD_SECTORS) as usize];
+            fresh += u64::from((mask & !*word).count_ones());
+            *word |= mask;
+            sector += count;
+        }
+        fresh
     }
 }
 
@@ -45,7 +82,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_what_a_set_of_sectors_says(
-            writes in prop::collection::vec((0..3 * PART_SECTORS, 1..300u64), 1..60)
+            writes in prop::collection::vec((0..3 * PART_SECTORS, 1..2 * PART_SECTORS), 1..60)
         ) {
             let (mut first, mut known) = (FirstWrites::default(), HashSet::new());
             for (sector, count) in writes {
