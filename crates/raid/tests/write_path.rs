@@ -127,7 +127,7 @@ fn closed_form_modifying_reads_w_plus_1_and_reconstructing_n_minus_1_minus_w() {
 #[test]
 fn closed_form_small_writes_spread_2_over_n_to_each_member_of_raid5() {
     for members in [3, 4, 5, 7] {
-        // As many rows of chunks as members: parity comes round once.
+        // `members` rows of chunks: the parity visits each member once.
         let blocks = (members as u64 - 1) * 16 * members as u64;
         let mut array = array(Level::Raid5, LEFT_SYMMETRIC, members, COLD);
         let loads = loads(&mut array, (0..blocks).map(|block| (block * BLOCK, BLOCK)));

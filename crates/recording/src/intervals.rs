@@ -26,8 +26,8 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Of a recording with so many disks. What precedes the first mark belongs to an interval named
-    /// `before`.
+    /// Survey of a recording with `disks` disks. Requests before the first mark belong to the
+    /// interval `before`.
     pub fn new(disks: usize) -> Survey {
         let before = Mark {
             name: "before".into(),

@@ -1,5 +1,5 @@
-//! Content of a frame that is unpacked when it is asked for: most of a recording is the data of files,
-//! and whoever follows the metadata alone looks at little of it.
+//! Content of a frame, unpacked on demand: most of a recording is file data, which an analysis of
+//! metadata never reads.
 
 use crate::{
     Error, ErrorKind, Result,

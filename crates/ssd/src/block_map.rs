@@ -16,7 +16,7 @@ struct Open {
     written: Vec<u32>,
 }
 
-/// A block-mapped device with so many open blocks (an SD card's open allocation units).
+/// A block-mapped device with a fixed number of open blocks (open allocation units of an SD card).
 #[derive(Debug, Clone)]
 pub struct BlockMap<C> {
     geometry: Geometry,

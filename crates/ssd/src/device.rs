@@ -60,7 +60,7 @@ pub trait Translation {
 pub enum Mapping {
     /// Any unit at any place.
     Page(PageMapOptions),
-    /// Whole blocks, with so many open ones.
+    /// Whole blocks, of which `open_blocks` are open.
     Block {
         /// Blocks that can be continued in ascending order.
         open_blocks: u32,

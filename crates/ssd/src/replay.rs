@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// Rounds that have to agree with each other: those of SNIA's Performance Test Specification.
 const STEADY_ROUNDS: usize = 5;
-/// A round writes at least one unit of so many physical ones.
+/// A round writes at least the physical units of the device divided by this.
 const UNITS_PER_ROUND_UNIT: u64 = 4;
 /// Largest difference between steady rounds, as a share of their mean (SNIA allows 20 %, too much for three digits).
 const MOST_EXCURSION: f64 = 0.02;
@@ -21,7 +21,7 @@ pub struct Options {
     /// The share of logical units that hold data when the workload begins. What the workload leaves alone is filled,
     /// in ascending order, with data that is never written again.
     pub fill: f64,
-    /// The workload is repeated for so many rounds at most. A round writes a quarter of the device or more.
+    /// Maximum rounds. A round writes a quarter of the device or more.
     pub max_rounds: u32,
     /// Keep charges by tag.
     pub by_tag: bool,

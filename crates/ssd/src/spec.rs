@@ -1,4 +1,4 @@
-//! A device as its data sheet describes it, and the model of it that a disk of some size is replayed on.
+//! A device as its data sheet describes it, and its model scaled to the size of a recorded disk.
 
 use crate::{Error, Geometry, LogBlocks, Mapping, PageMapOptions};
 

@@ -93,7 +93,7 @@ impl TimedDevice {
             + done.erases as f64 * self.timing.erase_s
     }
 
-    /// Rounds of pages side by side that hold so many units.
+    /// Page operations one after the other for `units` units; each works on `parallel_pages` pages.
     fn pages(&self, units: u64) -> f64 {
         let pages = units.div_ceil(u64::from(self.device.geometry().units_per_page));
         pages.div_ceil(u64::from(self.timing.parallel_pages.max(1))) as f64

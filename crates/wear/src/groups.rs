@@ -7,8 +7,8 @@ use fscost_analysis::{
 use fscost_recording::Result;
 use std::collections::HashMap;
 
-/// The tag of rows whose group has none: those with the fewest bytes, where there are more groups than tags. (The tag
-/// above it, the last one, is `fscost_ssd::UNATTRIBUTED`.)
+/// Tag shared by the smallest groups, if there are more groups than tags. The tag above it, the
+/// last one, is `fscost_ssd::UNATTRIBUTED`.
 pub const OTHERS: u16 = u16::MAX - 1;
 /// The tag of discards.
 pub const DISCARDS: u16 = u16::MAX - 2;

@@ -1,4 +1,4 @@
-//! How busy disks would have been, were each a device whose NAND operations take time.
+//! Busy time of each disk, if it were a device with the given NAND timings.
 
 use crate::members::{Next, OnArray, for_each_request};
 use fscost_raid::{Load, MemberRequest, Operation, Queues, RowCounts};
@@ -8,7 +8,7 @@ use fscost_ssd::{Spec, TimedDevice, Timing};
 /// One interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IntervalTimes {
-    /// Its name; `before` for what precedes the first mark.
+    /// Name of the interval; `before` for requests before the first mark.
     pub name: String,
     /// Seconds that passed, in a closed loop (see [`Queues`]); the interval ends when all members are idle.
     pub elapsed_s: f64,

@@ -1,4 +1,4 @@
-"""`fscost devices`: the catalogue of devices for --ssd, and where each of its numbers comes from."""
+"""`fscost devices`: the catalogue of devices for --ssd, with the source of each number."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ def devices(
     name: Annotated[
         str | None, typer.Argument(metavar="[MODEL|FILE.toml]", help="Print every parameter of this device, with its source.")
     ] = None,
-    toml: Annotated[bool, typer.Option("--toml", help="Print the device as a TOML file, to begin one of your own.")] = False,
+    toml: Annotated[bool, typer.Option("--toml", help="Print the device as TOML, as a template for your own file.")] = False,
 ) -> None:
     """List the devices that `fscost wear` knows, with the source of each number."""
     if name is None:

@@ -1,4 +1,4 @@
-"""`fscost wear`: what recorded writes do to an SSD, a card or an eMMC."""
+"""`fscost wear`: wear that recorded writes cause on an SSD, a card or an eMMC."""
 
 import sys
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fscost.wear import By, Device, Shape
 
 FormatName = Literal["blkparse", "blktrace", "msr", "fio", "systor17", "alibaba", "tencent", "dm-log-writes"]
-"""Of docs/traces.md."""
+"""The formats of docs/traces.md."""
 ByName = Literal["cause", "structure", "path", "step"]
 """The values of `wear.By`."""
 PlaceName = Literal["disk", "footprint"]
@@ -31,43 +31,46 @@ def wear(
         Path,
         typer.Argument(
             parser=some_path,
-            metavar="RECORDING|RUN",
-            help="A file that a run kept (cells/…/recording.fscost), or the run's folder for all it kept.",
+            metavar="RECORDING|RUN|TRACE",
+            help="A recording, a run's folder (all recordings that it kept), or a block trace (docs/traces.md).",
         ),
     ],
-    ssd: Annotated[str, typer.Option(metavar="MODEL|FILE.toml", help="A device of `fscost devices`, or a file that describes one.")],
-    by: Annotated[ByName | None, typer.Option(help="What wear is charged to. (default: cause)", show_default=False)] = None,
+    ssd: Annotated[str, typer.Option(metavar="MODEL|FILE.toml", help="A device from `fscost devices`, or a TOML file that describes one.")],
+    by: Annotated[
+        ByName | None, typer.Option(help="Charge wear to causes, structures, paths or steps. (default: cause)", show_default=False)
+    ] = None,
     sweep: Annotated[
-        str | None, typer.Option(metavar="spare=7..50", help="Repeat with this share of NAND as spare, in percent; also fill=…; ..:STEP.")
+        str | None,
+        typer.Option(metavar="spare=7..50", help="Repeat for each spare share of NAND, in percent; also fill=…. 7..50:5 sets the step."),
     ] = None,
     fill: Annotated[float, typer.Option(metavar="PERCENT", min=0, max=100, help="Share of the device that holds data.")] = 100.0,
     place: Annotated[
         PlaceName,
-        typer.Option(help="As large as the recorded disk, or only as what the workload writes: a drive full of data that is used like this."),
+        typer.Option(help="Size of the model: the recorded disk, or only the addresses that the workload writes."),
     ] = "disk",
     runs_per_day: Annotated[
         float | None,
-        typer.Option(metavar="N", help="How often the workload runs. (default: one after the other, as fast as the first profile)"),
+        typer.Option(metavar="N", help="Runs of the workload per day. (default: back to back, at the speed of the first profile)"),
     ] = None,
-    profile: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Of a run: only this profile; may be given again.")] = None,
+    profile: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this profile of a run; repeatable.")] = None,
     format_: Annotated[
-        FormatName | None, typer.Option("--format", help="Format of a trace. (default: recognised by content)", show_default=False)
+        FormatName | None, typer.Option("--format", help="Format of a trace. (default: detected from the content)", show_default=False)
     ] = None,
-    disk: Annotated[str | None, typer.Option(metavar="NAME", help="Only this disk. (default: each on a device of its own)")] = None,
+    disk: Annotated[str | None, typer.Option(metavar="NAME", help="Replay only this disk. (default: each disk on a device of its own)")] = None,
     array: Annotated[
         str | None,
         typer.Option(
-            metavar="LEVEL,members=N,…", help="The disk stands for an md array of such devices: raid5,members=3,chunk=64K (docs/wear.md)."
+            metavar="LEVEL,members=N,…", help="Treat the disk as an md array of such devices: raid5,members=3,chunk=64K (docs/wear.md)."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random choices of the model.")] = 1,
-    top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of wear by cause; the rest in one.")] = TOP,
-    trust: Annotated[bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, in place of the tables.")] = False,
-    csv: Annotated[str | None, typer.Option(metavar="FILE", help="The rows as CSV; - for standard output.")] = None,
-    markdown: Annotated[str | None, typer.Option(metavar="FILE", help="The tables as Markdown; - for standard output.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for all random choices of the model.")] = 1,
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of wear by cause; the rest share one row.")] = TOP,
+    trust: Annotated[bool, typer.Option("--trust", help="Read a run folder that another user owns or can write to.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write the rows as CSV; - for standard output.")] = None,
+    markdown: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tables as Markdown; - for standard output.")] = None,
 ) -> None:
-    """Say what recorded writes do to an SSD, a card or an eMMC."""
+    """Estimate the wear that recorded writes cause on an SSD, a card or an eMMC."""
     from fscost import wear as room
     from fscost.cli.output import wear as output
     from fscost.cli.output.emit import Outputs
@@ -75,9 +78,9 @@ def wear(
     outputs = Outputs(json_, csv, markdown)
     outputs.check()
     if sweep is not None and by is not None:
-        raise InputError("--by and --sweep cannot be combined", "drop one: a sweep has one row for each step and profile")
+        raise InputError("--by and --sweep cannot be combined", "drop one: a sweep prints one row per step and profile")
     if array is not None and by is not None:
-        raise InputError("--by and --array cannot be combined", "drop one: members' requests are not explained")
+        raise InputError("--by and --array cannot be combined", "drop one: fscost does not attribute requests of members")
     if runs_per_day is not None and runs_per_day <= 0:
         raise InputError(f"--runs-per-day {runs_per_day:g} is too small", "give a number above 0")
     device = room.find(ssd)
@@ -85,7 +88,7 @@ def wear(
     variants = [("", device, fill / 100)] if sweep is None else _variants(sweep, device, fill / 100)
     if format_ is not None or not (source.is_dir() or room.is_recording(source)):
         if by is not None or profile or array is not None:
-            raise InputError("--by, --profile and --array go with recordings", f"{source} is a trace: drop them")
+            raise InputError("--by, --profile and --array need a recording", f"{source} is a trace: drop these options")
         entries = _of_trace(source, variants, format_, disk, settings)
         output.emit(output.Report(str(source), device, None, entries, room.Place(place), runs_per_day, top), outputs, sys.stdout)
         return

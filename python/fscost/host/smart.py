@@ -1,4 +1,4 @@
-"""What a drive counts of itself: SMART, by smartctl or nvme-cli. Defensive: every field may be missing, of another kind, or absurd."""
+"""SMART counters of a drive, read by smartctl or nvme-cli. Any field may be missing, of another type, or absurd."""
 
 import json
 import subprocess
@@ -80,7 +80,7 @@ def of_nvme(value: Any) -> dict[str, Any]:
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, int]:
-    """What was counted between two readings; only counters that both have, and that did not run backwards."""
+    """Difference between two readings, for counters that both have and that did not decrease."""
     found = {}
     for name in ("host_write_bytes", "nand_write_bytes", "media_errors"):
         begin, end = _number(before.get(name)), _number(after.get(name))

@@ -1,4 +1,4 @@
-"""What recorded writes do to an SSD, a card or an eMMC: NAND writes, erases, life, and which causes pay for them."""
+"""Wear that recorded writes cause on an SSD, a card or an eMMC: NAND writes, erases and life, by cause."""
 
 from fscost.wear.array import Shape
 from fscost.wear.array import parse as parse_array

@@ -6,7 +6,7 @@ from typing import Any
 from fscost.errors import InputError, did_you_mean
 
 LEVELS = {"linear": -1, "raid0": 0, "raid1": 1, "raid4": 4, "raid5": 5, "raid6": 6, "raid10": 10}
-"""As superblocks number them (include/uapi/linux/raid/md_p.h)."""
+"""Level numbers in superblocks (include/uapi/linux/raid/md_p.h)."""
 _PARITY_LAYOUTS = {
     "left-asymmetric": 0,
     "right-asymmetric": 1,
@@ -42,18 +42,18 @@ class Shape:
 
     @property
     def data_members(self) -> float:
-        """How many members' worth of data the array holds."""
+        """Number of members whose capacity holds data, not redundancy."""
         if self.level == "raid10":
             return self.members / ((self.layout & 255) * (self.layout >> 8 & 255))
         return {"linear": self.members, "raid0": self.members, "raid1": 1, "raid6": self.members - 2}.get(self.level, self.members - 1)
 
     @property
     def has_parity(self) -> bool:
-        """Whether small writes read."""
+        """True if small writes read first."""
         return self.level in ("raid4", "raid5", "raid6")
 
     def for_disk(self, disk_bytes: int) -> "Shape":
-        """The array that is at least as large as the disk."""
+        """The smallest such array that is as large as the disk."""
         chunk = self.chunk_bytes or 4096
         chunks = -(-disk_bytes // chunk)
         # RAID 10 rounds each member down to whole far copies.
@@ -61,7 +61,7 @@ class Shape:
         return replace(self, member_bytes=int(rows) * chunk)
 
     def native(self) -> dict[str, Any]:
-        """As the native module takes it."""
+        """Arguments of the native module."""
         return {
             "level": LEVELS[self.level],
             "layout": self.layout,
@@ -74,7 +74,7 @@ class Shape:
 
 
 def parse(text: str) -> Shape:
-    """A shape as it is spelled; InputError names the field and the remedy."""
+    """Parse a shape; InputError names the field and the remedy."""
     level, *rest = text.split(",")
     if level not in LEVELS:
         raise InputError(f"--array: no level {level!r}", did_you_mean(level, LEVELS) or f"{_EXAMPLE}; levels: {', '.join(LEVELS)}")

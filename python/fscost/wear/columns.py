@@ -1,4 +1,4 @@
-"""Columns of a run's tables: NAND bytes, and how long a device would last."""
+"""Columns of a run's tables: NAND bytes and the life of a device."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,14 +18,14 @@ NAND, RUNS, YEARS = "nand_write_bytes", "lifetime_runs", "lifetime_years"
 
 
 def worn(recording: Path, measured: Sequence[str], device: Device) -> dict[str, float]:
-    """NAND bytes of all disks, and the runs of the workload until the disk that wears most is worn out (if it wears at all), by metric."""
+    """By metric: NAND bytes of all disks, and runs of the workload until the first disk is worn out."""
     found = [measure(source, device) for source in sources(recording, is_explained=False, measured=measured)]
     runs = [each.life.runs for each in found if each.life.runs is not None]
     return {NAND: sum(each.nand_write_bytes for each in found)} | ({RUNS: min(runs)} if runs else {})
 
 
 def replayed(run: RunResults, device: Device) -> RunResults:
-    """A finished run with these columns for each cell whose recording was kept, in place of those that it has."""
+    """Add these columns to every cell with a kept recording; replace existing ones."""
     rows = []
     for cell in run.manifest.done:
         path = results.kept_recording(run.folder, cell)
@@ -37,7 +37,7 @@ def replayed(run: RunResults, device: Device) -> RunResults:
 
 
 def with_years(run: RunResults) -> RunResults:
-    """With the years that the device would last if the workload ran as often as it could on the baseline, one run after the other."""
+    """Add the life in years, for runs back to back at the speed of the baseline."""
     chosen = run.samples.filter((pc.field("phase") == TOTAL) & (pc.field("disk") == "")).to_pylist()
     seconds = [row["value"] for row in chosen if row["metric"] == "wall_s" and row["profile"] == run.manifest.baseline]
     rate = runs_per_day(float(np.median(seconds))) if seconds else None

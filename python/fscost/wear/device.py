@@ -1,4 +1,4 @@
-"""Devices as TOML describes them: the catalogue's, and those of users. Every field is checked; every value may name its source."""
+"""Devices described in TOML, from the catalogue or from users. Every field is checked; every value may name its source."""
 
 import json
 import tomllib
@@ -14,14 +14,14 @@ from fscost.errors import InputError, did_you_mean
 
 _LARGEST_FILE_BYTES = 1 << 20
 _MOST_BYTES = 16 << 40
-"""Of capacity: 16 TiB."""
+"""Largest capacity: 16 TiB."""
 KINDS = ("consumer SSD", "enterprise SSD", "first-generation SSD", "SD card", "eMMC")
 _WORDS = {"mapping": ("page", "block", "bast", "fast"), "collection": ("greedy", "fifo", "random", "choices")}
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A field of a device's file: its kind, its range, its default (None: it must be given) and its meaning."""
+    """A field of a device file: kind, range, default (None: required) and meaning."""
 
     name: str
     kind: type
@@ -63,7 +63,7 @@ PARAMETERS = {
 
 @dataclass(frozen=True)
 class Device:
-    """A device. `sources` says of each value that was given where it comes from."""
+    """A device. `sources` holds the source of each given value."""
 
     name: str
     summary: str
@@ -83,12 +83,12 @@ class Device:
         return float(self.values["nand_bytes"]) / float(self.values["capacity_bytes"]) - 1
 
     def with_spare(self, spare: float) -> "Device":
-        """The same NAND, with another share of it kept as spare."""
+        """The same NAND with another share of spare."""
         capacity = int(self.values["nand_bytes"] * (1 - spare)) // 4096 * 4096
         return replace(self, values={**self.values, "capacity_bytes": capacity})
 
     def native(self, seed: int) -> dict[str, Any]:
-        """As the native module takes it."""
+        """Arguments of the native module."""
         found = {name: self.values[name] for name in PARAMETERS if name not in ("nand_bytes", "pe_cycles", "rated_write_bytes")}
         return {**found, "spare": self.spare, "levelling_gap": self.values["levelling_gap"] or None, "seed": seed}
 
@@ -102,12 +102,12 @@ def catalogue() -> tuple[Device, ...]:
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a device's name is that of a file."""
+    """True if the name of a device is a file name."""
     return name.endswith(".toml") or "/" in name
 
 
 def find(name: str) -> Device:
-    """A device of the catalogue, or of a file whose name ends in .toml or holds a slash."""
+    """Find a device: in a file if the name ends in .toml or contains a slash, else in the catalogue."""
     if is_file_name(name):
         return read_device(Path(name))
     known = {device.name: device for device in catalogue()}
@@ -195,7 +195,7 @@ def _wrong(file: str, name: str, what: str, remedy: str) -> InputError:
 
 
 def to_toml(device: Device) -> str:
-    """A file that `read_device` reads as the same device."""
+    """The device as TOML; `read_device` reads it back unchanged."""
     lines = [f"summary = {_quoted(device.summary)}", f"kind = {_quoted(device.kind)}", ""]
     for name, value in device.values.items():
         text = str(value).lower() if isinstance(value, bool) else _quoted(value) if isinstance(value, str) else str(value)

@@ -1,4 +1,4 @@
-"""From what one run of a workload does to a device, how long the device lasts."""
+"""Life of a device, from the wear of one run of a workload."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class Life:
     host_write_bytes: float | None
 
     def years(self, runs_per_day: float | None) -> float | None:
-        """At this rate; None where there is no rate or no wear."""
+        """Years at this rate; None without a rate or without wear."""
         if self.runs is None or not runs_per_day:
             return None
         return self.runs / runs_per_day / DAYS_PER_YEAR
@@ -53,5 +53,5 @@ def life(
 
 
 def runs_per_day(seconds: float) -> float | None:
-    """One run after the other, each as long as it was recorded; None where nothing tells how long."""
+    """Runs per day back to back, each as long as recorded; None if the duration is unknown."""
     return SECONDS_PER_DAY / seconds if seconds > 0 else None

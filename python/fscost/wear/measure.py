@@ -1,4 +1,4 @@
-"""A recorded disk on a device: what one run of its workload programs and erases, and which causes that is charged to."""
+"""Replay of a recorded disk on a device: programs and erases of one run, charged to causes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ _SPECIAL = {-1: NOTHING, -2: REST, -3: DISCARDS, -4: COLD}
 
 
 class By(StrEnum):
-    """What wear is charged to."""
+    """Grouping of charges."""
 
     CAUSE = "cause"
     STRUCTURE = "structure"
@@ -35,7 +35,7 @@ class By(StrEnum):
 
 
 class Place(StrEnum):
-    """How large the model is: as the recorded disk, or as what the workload writes."""
+    """Size of the model: the recorded disk, or the addresses that the workload writes."""
 
     DISK = "disk"
     FOOTPRINT = "footprint"
@@ -55,18 +55,18 @@ class Charge:
 
     @property
     def nand_write_bytes(self) -> float:
-        """By whose data was programmed."""
+        """NAND bytes by the owner of the programmed data."""
         return self.program_bytes + self.padding_bytes + self.moved_bytes
 
     @property
     def nand_caused_bytes(self) -> float:
-        """By whose writes made it necessary."""
+        """NAND bytes by the writes that made them necessary."""
         return self.program_bytes + self.padding_bytes + self.caused_bytes
 
 
 @dataclass(frozen=True)
 class Wear:
-    """What a workload does to a device of the disk's size, by one run (bytes), and in all repetitions (erases)."""
+    """Wear of a device of the disk's size: bytes of one run, erases of all repetitions."""
 
     disk: str
     disk_bytes: int
@@ -102,7 +102,7 @@ class Wear:
 
     @property
     def runs_per_day(self) -> float | None:
-        """Of the workload, one after the other."""
+        """Runs of the workload per day, back to back."""
         return runs_per_day(self.seconds)
 
 
@@ -125,7 +125,7 @@ class Source:
 
 
 def sources(recording: Path, *, is_explained: bool, measured: Sequence[str] = (), disk: str | None = None) -> list[Source]:
-    """The disks of a recording. Explaining is what takes time: only where charges are asked for."""
+    """The disks of a recording. It is explained only if charges are requested, because that takes most of the time."""
     begun = capture.Explaining(recording) if is_explained else None
     facts = capture.info(recording)
     names = [str(each["name"]) for each in facts["disks"]]
@@ -139,7 +139,7 @@ def sources(recording: Path, *, is_explained: bool, measured: Sequence[str] = ()
 
 
 def is_recording(path: Path) -> bool:
-    """Whether a file begins as recordings do (docs/recording-format.md)."""
+    """True if the file has the magic bytes of a recording (docs/recording-format.md)."""
     try:
         with files.open_regular(path) as file:
             return file.read(len(_MAGIC)) == _MAGIC
@@ -148,7 +148,7 @@ def is_recording(path: Path) -> bool:
 
 
 def trace_sources(path: Path, device: Device, form: str | None, *, disk: str | None = None) -> tuple[str, list[Source]]:
-    """The format and the disks of a trace of another tool (docs/traces.md): all its requests are repeated, and nothing is known of their causes."""
+    """The format and the disks of a block trace (docs/traces.md). All its requests are repeated; their causes are unknown."""
     with capture.opened_trace(path, device.native(0), form) as (found, disks):
         names = [name for name, _, _ in disks]
         if disk is not None and disk not in names:
@@ -164,7 +164,7 @@ def trace_sources(path: Path, device: Device, form: str | None, *, disk: str | N
 
 
 def members(recording: Path, array: Shape, *, measured: Sequence[str] = (), disk: str | None = None) -> list[Source]:
-    """The members of an array that a recorded disk stands for."""
+    """The members of the array that a recorded disk represents."""
     found = sources(recording, is_explained=False, measured=measured, disk=disk)
     if len(found) > 1:
         names = ", ".join(each.disk for each in found)
@@ -176,7 +176,7 @@ def members(recording: Path, array: Shape, *, measured: Sequence[str] = (), disk
 
 
 def measured_phases(recording: Path) -> list[str]:
-    """The phases whose marks say so; after mkfs and mount, in older recordings; all, where no mkfs was recorded."""
+    """Measured phases: those marked so; in older recordings those after mkfs and mount; all if there is no mkfs."""
     with capture.opened(recording) as source:
         marks = [analyze.mark(*each) for each in source.marks()]
     return analyze.measured([each.name for each in marks] or ["before"], marks)

@@ -1,4 +1,4 @@
-"""How busy disks would have been as a device whose NAND operations take time: recorded disks, or the members of an array that one stands for."""
+"""Modelled busy time of recorded disks, or of the members of an array that a disk represents."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Times:
 
 @dataclass(frozen=True)
 class ArrayLoad:
-    """What the members of an array receive in the measured phases, and how busy they are; `array_write_bytes` is what the array receives."""
+    """Load of each member in the measured phases; `array_write_bytes` are bytes written to the array."""
 
     shape: Shape
     array_write_bytes: int
@@ -67,7 +67,7 @@ class ArrayLoad:
 
 
 def array_load(source: Source, device: Device, seed: int = 1) -> ArrayLoad:
-    """Of the array whose member `source` is."""
+    """Load of the array that has `source` as a member."""
     assert source.array is not None, "members() makes such sources"
     found = times(source.recording, device, (source.index, source.array), seed)
     disk = capture.info(source.recording)["disks"][source.index]["name"]
@@ -77,12 +77,12 @@ def array_load(source: Source, device: Device, seed: int = 1) -> ArrayLoad:
 
 
 def has_timing(device: Device) -> bool:
-    """Whether the device says how long its NAND takes."""
+    """True if the device has NAND timings."""
     return all(device.values[name] for name in TIMING)
 
 
 def times(recording: Path, device: Device, array: tuple[int, Shape] | None = None, seed: int = 1) -> Times:
-    """Play a recording once on devices that were full before, without TRIM. `array`: the disk's index and the array that it stands for."""
+    """Play a recording once on full devices, without TRIM. `array`: the disk's index and the array that it stands for."""
     native: tuple[int, dict[str, Any]] | None = None if array is None else (array[0], array[1].native())
     with capture.opened(recording) as opened:
         try:

@@ -59,7 +59,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Of so many members, all idle.
+    /// Idle queues of `members` members.
     #[must_use]
     pub fn new(members: usize) -> Queues {
         Queues {

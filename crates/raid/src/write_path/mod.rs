@@ -7,8 +7,8 @@
 //! 4 KiB stripes, and each stripe then chooses between read-modify-write and reconstruct-write. The caller ends a
 //! batch with [`Array::settle`]; a flush ends it too.
 //!
-//! Modelled is a clean array with all its members and without resync, journal or partial parity log. Writes of md's own
-//! superblocks and write-intent bitmap are not part of it.
+//! The model is a clean array with all its members, without resync, journal or partial parity log.
+//! It omits writes to md's superblocks and write-intent bitmap.
 
 mod load;
 mod stripes;

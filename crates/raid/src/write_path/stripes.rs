@@ -39,13 +39,13 @@ pub enum Method {
 /// Rows written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RowCounts {
-    /// All data of the row was new: nothing had to be read.
+    /// The request replaced all data of the row: no reads.
     pub full: u64,
-    /// Part of it was new, and the cache had the rest.
+    /// The request replaced a part, and the cache held the rest: no reads.
     pub cached: u64,
-    /// Parity from the data of the whole row, some of it read.
+    /// Reconstruct-write: parity computed from all data of the row, after reading what was missing.
     pub reconstruct: u64,
-    /// Parity from old parity and old data, some of it read.
+    /// Read-modify-write: parity computed from old parity and old data, after reading them.
     pub read_modify_write: u64,
 }
 

@@ -32,7 +32,8 @@ pub struct Blocks {
     table: Vec<Block>,
     erases: Vec<u32>,
     free: VecDeque<u32>,
-    /// Greedy: by number of valid units, the full block that has had so many for the longest, and the newest one.
+    /// Greedy: for each number of valid units, the first and last full block with that number, in
+    /// order of arrival.
     lists: Vec<List>,
     /// Greedy: no full block has fewer valid units.
     fewest: u32,

@@ -14,7 +14,7 @@ pub struct Levelling {
     next_move: u64,
 }
 
-/// At most one erase in so many is for wear levelling. A move puts cold data into the block that was erased last. If
+/// At most one erase of this many is for wear levelling. A move puts cold data into the block that was erased last. If
 /// moves followed each other, that would be the block of the move before, and no worn block would come to rest.
 const ERASES_BETWEEN_MOVES: u64 = 8;
 

@@ -25,7 +25,7 @@ pub enum Collection {
     Fifo,
     /// Any block, with equal probability.
     Random,
-    /// The block with the fewest valid units of so many random ones.
+    /// The block with the fewest valid units among this many random blocks.
     Choices(u32),
 }
 

@@ -20,7 +20,7 @@ from fscost.cli.output.units import human_bytes, human_years
 from fscost.wear import By, Charge, Device, Place, Wear
 
 _SHADES = " ░▒▓█"
-_MAP_COLUMNS = 48
+_MAP_COLUMNS = 32
 _METRICS = (
     "host_write_bytes",
     "program_write_bytes",
@@ -105,7 +105,7 @@ def _grids(report: Report) -> Iterator[Grid]:
     if report.is_sweep:
         return
     yield Grid(
-        "Erases of each block, from the first to the last; darker is more, up to the most erased block",
+        "Erases per block, first to last; the darkest shade is the most erased block",
         ("profile", "least", "mean", "most", "block", "σ", "map"),
         [[_name(each), *_erases(each.wear), wear_map(each.wear.erases)] for each in _firsts(report)],
         left=(0, 6),
@@ -158,23 +158,23 @@ def _notes(report: Report) -> Iterator[str]:
         f"Model: {geometry['blocks']:,} blocks of {block}, pages of {page}, mapped in {human_bytes(unit)}, as large as {size}"
         f" ({human_bytes(first.disk_bytes)}){spare}."
     )
-    settled = "until steady" if all(each.wear.is_steady for each in report.entries) else "and NOT steady then"
+    settled = "until steady" if all(each.wear.is_steady for each in report.entries) else "and still NOT steady"
     most = max(each.wear.passes for each in report.entries)
     yield (
-        f"Preconditioning: setup once, {first.filled:.0%} of the device filled with data that is not rewritten, then the workload up to"
+        f"Preconditioning: setup once, {first.filled:.0%} of the device filled with data that is never rewritten, then the workload up to"
         f" {most:,} times, {settled}."
     )
     rated = device.values["rated_write_bytes"]
     warranted = f" The maker warrants {_terabytes(rated)}." if rated else ""
     yield (
-        f"TBW: bytes of the host until the most erased block has {device.values['pe_cycles']:,} cycles, on the whole device"
+        f"TBW: host bytes until the most erased block has {device.values['pe_cycles']:,} cycles, on the whole device"
         f" ({human_bytes(device.values['capacity_bytes'])}).{warranted}"
     )
     yield from members.notes(report.loads)
     rate = report.rate
     if rate is not None:
-        how = "as asked for" if report.runs_per_day else "one after the other, as fast as the first profile ran"
-        yield f"lasts: at {rate:,.4g} runs of the workload a day, {how}."
+        how = "as asked for" if report.runs_per_day else "back to back, at the speed of the first profile"
+        yield f"lasts: at {_count(rate)} runs of the workload a day, {how}."
 
 
 def _name(entry: Entry) -> str:
@@ -209,14 +209,13 @@ def _charged(entry: Entry, by: By, top: int) -> Grid:
             _share(each.host_write_bytes, host),
             _share(each.nand_write_bytes, nand),
             _share(each.nand_caused_bytes, nand),
-            human_bytes(each.host_write_bytes),
             human_bytes(each.program_bytes + each.padding_bytes),
             human_bytes(each.moved_bytes),
             human_bytes(each.caused_bytes),
         ]
         for each in shown
     ]
-    header = (by.value, "of host", "of NAND", "of NAND, caused", "host", "programs", "copies of it", "copies caused")
+    header = (by.value, "of host", "of NAND", "of NAND, caused", "programs", "moved", "caused")
     return Grid(f"{_name(entry)}: wear by {by.value}", header, lines)
 
 
@@ -240,7 +239,11 @@ def _ratio(value: float | None) -> str:
 
 
 def _count(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:,.0f}" if value < 1e6 else f"{value:.2g}"
+    if value is None:
+        return NOTHING
+    if value < 1e6:
+        return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
+    return f"{value / 1e6:,.0f} M" if value >= 1e7 else f"{value / 1e6:.1f} M"
 
 
 def _years(value: float | None) -> str:
