@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fscost.cli.output import terminal
-from fscost.cli.output.breakdown import BAR_COLUMNS, BAR_MARKS, bar
+from fscost.report import terminal
 from fscost.results import load, written
+from fscost.view.breakdown import BAR_COLUMNS, BAR_MARKS, bar
 
 Run = Callable[..., Any]
 MIB = 1 << 20

@@ -5,11 +5,11 @@ import json
 from io import StringIO
 from pathlib import Path
 
-from fscost.cli.output import machine, markdown, terminal
-from fscost.cli.output.view import view
 from fscost.lab.fake import FakeLab
+from fscost.report import machine, markdown, terminal
 from fscost.results import RunResults, to_table
 from fscost.results.table import SampleRow, with_totals
+from fscost.view.run import view
 
 from .test_golden import a_run
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from fscost.cli.output import machine, markdown, terminal
-from fscost.cli.output.view import view
 from fscost.lab.fake import FakeLab
 from fscost.profile.model import Profile
+from fscost.report import machine, markdown, terminal
 from fscost.results import RunResults
 from fscost.run import RunSpec, StoppingRule, execute
+from fscost.view.run import view
 from fscost.workload.model import Step, Workload
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fscost.cli.output.units import human, human_bytes, human_count, human_ratio, human_seconds, parse_duration_s, parse_size_bytes
 from fscost.errors import InputError
+from fscost.view.units import human, human_bytes, human_count, human_ratio, human_seconds, parse_duration_s, parse_size_bytes
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import typer
 from typer.exceptions import TyperException
 
 from fscost.cli.help import Command
-from fscost.cli.output.grid import plain
 from fscost.cli.usage import READER_GONE, Commands, explained
 from fscost.errors import FscostError, HostError, Terminated
+from fscost.view.grid import plain
 
 TERMINATED = 143
 """What a shell says of a program that SIGTERM ended."""

@@ -11,7 +11,6 @@ import typer
 from fscost import run, wear
 from fscost.cli.labs import AUTO, KERNELS, choose_lab, real_device
 from fscost.cli.output.emit import Outputs
-from fscost.cli.output.grid import plain
 from fscost.cli.progress import progress
 from fscost.cli.request import DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request, absolute_images, resumed, to_spec, with_range
 from fscost.cli.usage import some_path
@@ -19,6 +18,7 @@ from fscost.errors import InputError
 from fscost.lab.base import Lab
 from fscost.results import load
 from fscost.run import RunSpec
+from fscost.view.grid import plain
 
 _WHAT = "What is compared"
 _HOW = "How it is measured"

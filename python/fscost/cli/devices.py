@@ -6,8 +6,8 @@ import typer
 
 from fscost import wear
 from fscost.cli.lines import print_lines
-from fscost.cli.output.grid import plain
-from fscost.cli.output.units import human_bytes
+from fscost.view.grid import plain
+from fscost.view.units import human_bytes
 
 
 def devices(

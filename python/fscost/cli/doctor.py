@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from fscost import host
-from fscost.cli.output.grid import plain
 from fscost.errors import HostError
 from fscost.host import Check
 from fscost.lab import vm
 from fscost.lab.cell.binaries import find_binaries
+from fscost.view.grid import plain
 
 
 def doctor(

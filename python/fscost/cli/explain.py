@@ -10,9 +10,9 @@ import typer
 
 from fscost import capture
 from fscost.cli.kept import Kept, first_kept
-from fscost.cli.output.grid import plain
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
+from fscost.view.grid import plain
 
 # What looks at tables is imported in the functions that need it: the recording is being explained meanwhile.
 By = Literal["structure", "cause", "file", "directory", "extension", "phase", "time", "transaction"]
@@ -81,7 +81,7 @@ def explain(
         _without_idle_threads()
         from fscost import analyze
         from fscost.cli.output import explained
-        from fscost.cli.output.terminal import given_columns
+        from fscost.report.terminal import given_columns
 
         whole = analyze.explain(each.recording, begun)
         measured = [name for name in whole.phases if name in each.measured] or whole.measured
@@ -116,7 +116,7 @@ def _without_idle_threads() -> None:
 def _tell_instant(kept: list[Kept], at: str, around: int, json_: bool) -> None:
     from fscost import analyze
     from fscost.cli.output import instant as output
-    from fscost.cli.output.terminal import given_columns
+    from fscost.report.terminal import given_columns
 
     only = _only(kept, "--at")
     instant = analyze.at(only.recording, analyze.explain(only.recording), at, around)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fscost import matrix
-from fscost.cli.output.grid import plain
 from fscost.errors import HostError, InputError
 from fscost.lab.base import Lab
 from fscost.lab.fake import FakeLab
@@ -13,6 +12,7 @@ from fscost.lab.native import NativeLab, RealDevice, claim
 from fscost.lab.vm import KERNELS, VmLab
 from fscost.run import RunSpec
 from fscost.run.lock import HOST
+from fscost.view.grid import plain
 
 __all__ = ["AUTO", "KERNELS", "choose_lab", "real_device"]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fscost.cli.output.grid import plain
+from fscost.view.grid import plain
 
 
 def print_lines(entries: Sequence[tuple[str, str]]) -> None:

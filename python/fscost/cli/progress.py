@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from fscost.cli.output.grid import plain
-from fscost.cli.output.units import human_bytes, human_seconds
 from fscost.matrix import Cell
 from fscost.results import CellRecord
 from fscost.run import Estimate, Listener, RunSpec
+from fscost.view.grid import plain
+from fscost.view.units import human_bytes, human_seconds
 
 
 def progress(file: TextIO | None = None) -> "Progress":

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from fscost import capture
-from fscost.cli.output.grid import plain
-from fscost.cli.output.units import human_bytes
 from fscost.cli.usage import Commands, some_path
 from fscost.errors import FscostError, InputError
+from fscost.view.grid import plain
+from fscost.view.units import human_bytes
 
 app = typer.Typer(
     cls=Commands,

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from fscost import profile, wear, workload
-from fscost.cli.output.units import parse_duration_s, parse_size_bytes
 from fscost.errors import InputError
 from fscost.profile.model import Profile
 from fscost.run import RunSpec, StoppingRule
+from fscost.view.units import parse_duration_s, parse_size_bytes
 from fscost.workload.model import Workload
 
 DEFAULT_PROFILES = ("ext4", "ext4 -o noatime", "ext4 -O ^has_journal", "xfs", "btrfs")

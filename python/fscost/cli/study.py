@@ -13,7 +13,6 @@ from fscost.cli.labs import AUTO, KERNELS, choose_lab
 from fscost.cli.lines import print_lines
 from fscost.cli.output import study as output
 from fscost.cli.output.emit import STDOUT, Outputs, write
-from fscost.cli.output.grid import plain
 from fscost.cli.output.study_view import study_view
 from fscost.cli.progress import progress
 from fscost.cli.request import absolute_images, parse_options
@@ -22,6 +21,7 @@ from fscost.errors import InputError
 from fscost.lab.base import Lab
 from fscost.results import RunResults, load
 from fscost.run import RunOutcome, RunSpec
+from fscost.view.grid import plain
 
 app = typer.Typer(
     name="study",

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TextIO
 
 from fscost import files
-from fscost.cli.output import machine, markdown, terminal
-from fscost.cli.output.grid import plain
-from fscost.cli.output.view import View, view
 from fscost.errors import FscostError, InputError
+from fscost.report import machine, markdown, terminal
 from fscost.results import RunResults
+from fscost.view.grid import plain
+from fscost.view.run import View, view
 
 STDOUT = "-"
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from fscost.analyze import By, Group, Journal, Report
 from fscost.analyze.commits import Why
-from fscost.cli.output.grid import plain
-from fscost.cli.output.units import human_bytes
+from fscost.view.grid import plain
+from fscost.view.units import human_bytes
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _BAR_COLUMNS = 24

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from fscost.analyze import BtrfsRecovery, Instant, Recovery, Request, Volatile, XfsRecovery
 from fscost.analyze.recovery import place
 from fscost.cli.output.explained import counted, facts, head, one_line
-from fscost.cli.output.grid import plain
-from fscost.cli.output.units import human_bytes, human_seconds
+from fscost.view.grid import plain
+from fscost.view.units import human_bytes, human_seconds
 
 _MOST_STRUCTURES = 5
 _MOST_VOLATILE = 4

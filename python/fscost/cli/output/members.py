@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fscost.cli.output.grid import NOTHING, Grid, plain
-from fscost.cli.output.units import human_bytes
+from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.units import human_bytes
 from fscost.wear import ArrayLoad, Shape
 
 _FS_BLOCK_BYTES = 4096

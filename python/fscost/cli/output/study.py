@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fscost.cli.output import markdown
 from fscost.cli.output.emit import write
-from fscost.cli.output.grid import Grid
 from fscost.cli.output.study_view import Section, StudyView, disk_rows, study_view
-from fscost.cli.output.terminal import columns
+from fscost.report import markdown
+from fscost.report.terminal import columns
 from fscost.study import JudgedClaim, Measured, Report
+from fscost.view.grid import Grid
 
 STUDY_MARKDOWN, STUDY_JSON = "study.md", "study.json"
 _LONGEST_WORD = 14

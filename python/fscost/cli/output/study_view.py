@@ -5,10 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fscost.cli.output.by_disk import by_disk
-from fscost.cli.output.grid import NOTHING, Grid, plain
-from fscost.cli.output.units import human, human_bytes, human_seconds
-from fscost.cli.output.view import conditions, problems
 from fscost.stats import Row, summarise
 from fscost.study import (
     MORE_MAY_DECIDE,
@@ -24,6 +20,10 @@ from fscost.study import (
     Study,
     Table,
 )
+from fscost.view.by_disk import by_disk
+from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.run import conditions, problems
+from fscost.view.units import human, human_bytes, human_seconds
 
 _UNSEEN = 0.005
 """Half of an interval, as part of its median, that is not shown: it would be ±0%."""

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fscost import stats
-from fscost.cli.output import markdown, members
+from fscost.cli.output import members
 from fscost.cli.output.emit import Outputs
 from fscost.cli.output.explained import one_line, percent
-from fscost.cli.output.grid import NOTHING, Grid, plain
-from fscost.cli.output.terminal import print_parts
-from fscost.cli.output.units import human_bytes, human_years
+from fscost.report import markdown
+from fscost.report.terminal import print_parts
+from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.units import human_bytes, human_years
 from fscost.wear import By, Charge, Device, Place, Wear
 
 _SHADES = " ░▒▓█"

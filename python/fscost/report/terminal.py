@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fscost.cli.output.breakdown import BAR, BAR_COLUMNS, BAR_MARKS, Breakdown
-from fscost.cli.output.grid import Grid
-from fscost.cli.output.view import View
+from fscost.view.breakdown import BAR, BAR_COLUMNS, BAR_MARKS, Breakdown
+from fscost.view.grid import Grid
+from fscost.view.run import View
 
 _PIPE_COLUMNS = 110
 _WIDE = 100

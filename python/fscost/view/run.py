@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fscost import stats, wear
-from fscost.cli.output.breakdown import WRITTEN, Breakdown, breakdown, way_on
-from fscost.cli.output.by_disk import by_disk
-from fscost.cli.output.grid import NOTHING, Grid, plain
-from fscost.cli.output.units import human, human_bytes, human_ratio, human_seconds
 from fscost.host import smart
 from fscost.results import TOTAL, CellRecord, RunResults, written
 from fscost.stats import Row, Verdict
+from fscost.view.breakdown import WRITTEN, Breakdown, breakdown, way_on
+from fscost.view.by_disk import by_disk
+from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.units import human, human_bytes, human_ratio, human_seconds
 
 _SHOWN = (("flushes", "device_flushes"), ("ampl", "write_amplification"), ("wall", "wall_s"), ("CPU", "cpu_s"), ("space", "space_used_bytes"))
 _WORN = (("NAND", "nand_write_bytes"), ("lasts", "lifetime_years"))

@@ -6,9 +6,9 @@ from dataclasses import asdict, fields
 from io import StringIO
 from typing import Any
 
-from fscost.cli.output.view import View
 from fscost.results import RunResults
 from fscost.stats import Row
+from fscost.view.run import View
 
 _COLUMNS = [field.name for field in fields(Row)]
 

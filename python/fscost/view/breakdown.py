@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fscost import stats
-from fscost.cli.output.grid import NOTHING, Grid, plain
-from fscost.cli.output.units import human_bytes
 from fscost.results import TOTAL, RunResults, written
 from fscost.stats import Row, Verdict
+from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.units import human_bytes
 
 BAR = "written"
 """The column of bars."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from fscost.cli.output.breakdown import WRITTEN
-from fscost.cli.output.grid import NOTHING, Grid, plain
-from fscost.cli.output.units import human
 from fscost.results import METRICS, TOTAL, written
 from fscost.stats import Row
+from fscost.view.breakdown import WRITTEN
+from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.units import human
 
 _ALWAYS = (WRITTEN, "device_read_bytes", "device_flushes")
 _IF_THERE = (

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from fscost.cli.output.grid import Grid
-from fscost.cli.output.view import View
+from fscost.view.grid import Grid
+from fscost.view.run import View
 
 _ESCAPED = str.maketrans({character: f"\\{character}" for character in r"\`*_{}[]<>|~^#"} | {"\n": "<br>"})
 

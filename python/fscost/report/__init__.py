@@ -1,0 +1,1 @@
+"""What is shown, written for one medium each: terminal, Markdown, JSON, CSV."""
