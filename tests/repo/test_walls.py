@@ -12,9 +12,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 ALLOWED = {
     "fscost-recording": set[str](),
-    "fscost-device": {"fscost-recording"},
+    "fscost-device": {"fscost-recording", "fscost-latency"},
     "fscost-agent": {"fscost-trace"},
     "fscost-analysis": {"fscost-recording", "fscost-raid"},
+    "fscost-latency": set[str](),
     "fscost-trace": set[str](),
     "fscost-bindings": {"fscost-recording", "fscost-analysis", "fscost-raid", "fscost-ssd", "fscost-traces", "fscost-wear"},
     "fscost-ssd": set[str](),

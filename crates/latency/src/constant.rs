@@ -1,0 +1,68 @@
+//! A device that takes the same time for each request, however many there are.
+
+use crate::{Completion, Error, Op, Request, completions::Completions, fields::Fields};
+
+/// Latency of each kind of request. All zero: `ram`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Constant {
+    read_ns: u64,
+    write_ns: u64,
+    fua_ns: u64,
+    discard_ns: u64,
+    flush_ns: u64,
+}
+
+impl Constant {
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Constant, Error> {
+        Ok(Constant {
+            read_ns: fields.us("read_us", Some(0.0), "microseconds of a read")?,
+            write_ns: fields.us("write_us", Some(0.0), "microseconds of a write")?,
+            fua_ns: fields.us("fua_us", Some(0.0), "microseconds of a write with FUA")?,
+            discard_ns: fields.us("discard_us", Some(0.0), "microseconds of a discard")?,
+            flush_ns: fields.us("flush_us", Some(0.0), "microseconds of a flush")?,
+        })
+    }
+
+    pub(crate) fn is_instant(&self) -> bool {
+        *self == Constant::default()
+    }
+
+    fn latency_ns(&self, request: &Request) -> u64 {
+        match request.op {
+            Op::Read => self.read_ns,
+            Op::Write | Op::WriteZeroes if request.fua => self.fua_ns,
+            Op::Write | Op::WriteZeroes => self.write_ns,
+            Op::Discard => self.discard_ns,
+            Op::Flush => self.flush_ns,
+        }
+    }
+}
+
+/// The device: any number of requests side by side.
+#[derive(Debug, Clone)]
+pub(crate) struct ConstantDevice {
+    latency: Constant,
+    completions: Completions,
+}
+
+impl ConstantDevice {
+    pub(crate) fn new(latency: Constant) -> ConstantDevice {
+        ConstantDevice {
+            latency,
+            completions: Completions::default(),
+        }
+    }
+
+    pub(crate) fn submit(&mut self, now_ns: u64, request: &Request) {
+        let at_ns = now_ns.saturating_add(self.latency.latency_ns(request));
+        self.completions.add(request.id, at_ns);
+    }
+
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        self.completions.next_ns()
+    }
+
+    pub(crate) fn advance(&mut self, now_ns: u64, done: &mut Vec<Completion>) {
+        done.extend(std::iter::from_fn(|| self.completions.pop(now_ns)));
+    }
+}

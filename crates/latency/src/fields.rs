@@ -1,0 +1,143 @@
+//! Fields of a model file, read one by one: the reading is also the list of what can be written.
+
+use crate::Error;
+use std::ops::RangeInclusive;
+use toml::{Table, Value};
+
+/// A parameter of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    /// Its name in the file.
+    pub name: &'static str,
+    /// What it means, with its unit.
+    pub meaning: &'static str,
+    /// Its value if the file does not say; none: it must.
+    pub default: Option<f64>,
+    /// Smallest and largest value.
+    pub range: RangeInclusive<f64>,
+}
+
+/// Largest value of a field in microseconds: 1000 s.
+const MOST_US: f64 = 1e9;
+/// The fields of a section.
+pub(crate) struct Fields<'a> {
+    file: &'a str,
+    /// None: they are only described, and each is as small as it can be.
+    table: Option<&'a Table>,
+    known: Vec<Parameter>,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(file: &'a str, table: &'a Table) -> Fields<'a> {
+        Fields {
+            file,
+            table: Some(table),
+            known: Vec::new(),
+        }
+    }
+
+    pub(crate) fn described() -> Fields<'static> {
+        Fields {
+            file: "",
+            table: None,
+            known: Vec::new(),
+        }
+    }
+
+    pub(crate) fn into_parameters(self) -> Vec<Parameter> {
+        self.known
+    }
+
+    /// A time in microseconds, as whole nanoseconds.
+    pub(crate) fn us(
+        &mut self,
+        name: &'static str,
+        default: Option<f64>,
+        meaning: &'static str,
+    ) -> Result<u64, Error> {
+        let us = self.number(name, default, 0.0..=MOST_US, meaning)?;
+        Ok((us * 1e3).round() as u64)
+    }
+
+    /// Any number.
+    pub(crate) fn number(
+        &mut self,
+        name: &'static str,
+        default: Option<f64>,
+        range: RangeInclusive<f64>,
+        meaning: &'static str,
+    ) -> Result<f64, Error> {
+        let least = *range.start();
+        self.known.push(Parameter {
+            name,
+            meaning,
+            default,
+            range: range.clone(),
+        });
+        let found = match self.value(name)? {
+            Some(Value::Integer(found)) => *found as f64,
+            Some(Value::Float(found)) => *found,
+            Some(found) => {
+                return Err(self.wrong(
+                    name,
+                    &format!("is a {}; give a number: {meaning}", found.type_str()),
+                ));
+            }
+            None if self.table.is_none() => return Ok(default.unwrap_or(least)),
+            None => {
+                return default
+                    .ok_or_else(|| self.wrong(name, &format!("is missing; add it: {meaning}")));
+            }
+        };
+        if !range.contains(&found) {
+            let (least, most) = (range.start(), range.end());
+            return Err(self.wrong(
+                name,
+                &format!("is {found}; give a number from {least} to {most}: {meaning}"),
+            ));
+        }
+        Ok(found)
+    }
+
+    /// Refuses fields that no one asked for.
+    pub(crate) fn end(&self, also: &[&str]) -> Result<(), Error> {
+        let unknown = self.table.into_iter().flat_map(Table::keys).find(|key| {
+            !also.contains(&key.as_str()) && !self.known.iter().any(|known| known.name == **key)
+        });
+        match unknown {
+            None => Ok(()),
+            Some(key) => {
+                let names: Vec<&str> = self.known.iter().map(|known| known.name).collect();
+                let names = names.join(", ");
+                Err(self.wrong(
+                    key,
+                    &format!("no such field; fields of this model: {names}"),
+                ))
+            }
+        }
+    }
+
+    pub(crate) fn wrong(&self, name: &str, what: &str) -> Error {
+        Error::of_field(self.file, name, what)
+    }
+
+    /// The value of a field: itself, or `{ value = …, source = "…" }`.
+    fn value(&self, name: &str) -> Result<Option<&'a Value>, Error> {
+        let Some(found) = self.table.and_then(|table| table.get(name)) else {
+            return Ok(None);
+        };
+        value_of(found)
+            .map(Some)
+            .ok_or_else(|| self.wrong(name, "is a table; write { value = …, source = \"…\" }"))
+    }
+}
+
+/// A value without its source.
+pub(crate) fn value_of(found: &Value) -> Option<&Value> {
+    let Value::Table(table) = found else {
+        return Some(found);
+    };
+    let is_sourced = table.keys().all(|key| key == "value" || key == "source")
+        && table.get("source").is_none_or(Value::is_str);
+    table.get("value").filter(|_| is_sourced)
+}

@@ -1,0 +1,103 @@
+//! A model: a kind of device and its parameters.
+
+use crate::{
+    Error, Parameter,
+    constant::Constant,
+    fields::{Fields, value_of},
+};
+use toml::{Table, Value};
+
+/// The model of a device in time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    pub(crate) kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Kind {
+    Constant(Constant),
+}
+
+/// The names of the kinds in files.
+const KINDS: [&str; 1] = ["constant"];
+
+impl Default for Model {
+    /// `ram`: each request completes at once.
+    fn default() -> Model {
+        Model {
+            kind: Kind::Constant(Constant::default()),
+        }
+    }
+}
+
+impl Model {
+    /// Reads the `[latency]` section of a device file. `file` names it in errors.
+    pub fn parse(file: &str, text: &str) -> Result<Model, Error> {
+        let table: Table = text
+            .parse()
+            .map_err(|error: toml::de::Error| Error::of_file(file, error.to_string()))?;
+        let Some(section) = table.get("latency") else {
+            return Err(Error::of_file(
+                file,
+                "has no [latency] section; add one (`fscost devices hdd-7200 --toml` prints an example)",
+            ));
+        };
+        let Value::Table(section) = section else {
+            let what = format!(
+                "latency is {}; write a section [latency]",
+                section.type_str()
+            );
+            return Err(Error::of_file(file, what));
+        };
+        let kinds = KINDS.join(", ");
+        let kind = match section.get("model").map(value_of) {
+            Some(Some(Value::String(kind))) => kind.as_str(),
+            None => {
+                let what = format!("is missing; give one of: {kinds}");
+                return Err(Error::of_field(file, "model", &what));
+            }
+            Some(_) => {
+                let what = format!("is not text; give one of: {kinds}");
+                return Err(Error::of_field(file, "model", &what));
+            }
+        };
+        let mut fields = Fields::new(file, section);
+        let kind = read(&mut fields, kind)?;
+        fields.end(&["model"])?;
+        Ok(Model { kind })
+    }
+
+    /// Names of the kinds of models.
+    #[must_use]
+    pub fn kinds() -> &'static [&'static str] {
+        &KINDS
+    }
+
+    /// The parameters of a kind of model, in the order of the documentation; none if there is no such kind.
+    #[must_use]
+    pub fn parameters(kind: &str) -> Vec<Parameter> {
+        let mut fields = Fields::described();
+        match read(&mut fields, kind) {
+            Ok(_) => fields.into_parameters(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// True if each request completes at its submission, as on `ram`: a server needs no clock for it.
+    #[must_use]
+    pub fn is_instant(&self) -> bool {
+        match &self.kind {
+            Kind::Constant(constant) => constant.is_instant(),
+        }
+    }
+}
+
+fn read(fields: &mut Fields<'_>, kind: &str) -> Result<Kind, Error> {
+    match kind {
+        "constant" => Ok(Kind::Constant(Constant::read(fields)?)),
+        other => {
+            let kinds = KINDS.join(", ");
+            Err(fields.wrong("model", &format!("is {other:?}; give one of: {kinds}")))
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Requests to a device, and their completions.
+
+/// Kind of request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Reads a range.
+    Read,
+    /// Writes a range.
+    Write,
+    /// Gives a range up (TRIM, deallocate).
+    Discard,
+    /// Writes zeroes to a range without sending them.
+    WriteZeroes,
+    /// Makes durable every write that completed before.
+    Flush,
+}
+
+/// A request, as the block layer sends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// The caller's name for it; [`Completion`] repeats it.
+    pub id: u64,
+    /// Kind of request.
+    pub op: Op,
+    /// First byte; 0 for a flush.
+    pub offset_bytes: u64,
+    /// Length of the range; 0 for a flush.
+    pub length_bytes: u64,
+    /// Forced unit access: this write is durable when it completes.
+    pub fua: bool,
+}
+
+/// Completion of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// [`Request::id`].
+    pub id: u64,
+    /// Instant of the completion, on the clock of the submissions.
+    pub at_ns: u64,
+}
