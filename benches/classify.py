@@ -1,9 +1,13 @@
-"""What an explanation costs, against the issue's budget: 1 GB of recorded content and 500,000 requests a second and core in the classifier, and less
-than 1 GiB of memory for a recording of 50 GB. Requests of 100 KiB cannot come as often as the second says, nor requests of 1 KiB fill the first: a recording
-whose requests have 4 KiB or less on average is held to requests a second, any other to bytes. Beside it the field's nearest: blkparse summing the same
+"""What an explanation costs, against the issue's budget: 1 GB of recorded content and 500,000
+requests a second and core in the classifier, and less
+than 1 GiB of memory for a recording of 50 GB. Requests of 100 KiB cannot come as often as the
+second says, nor requests of 1 KiB fill the first: a recording
+whose requests have 4 KiB or less on average is held to requests a second, any other to bytes.
+Beside it the field's nearest: blkparse summing the same
 requests by process.
 
-The recordings are of built-in workloads, made here (needs root), or found with --recordings. Times are CPU times, the least of several runs: others may use
+The recordings are of built-in workloads, made here (needs root), or found with --recordings. Times
+are CPU times, the least of several runs: others may use
 the machine. The classifier is one thread; frames are unpacked on others, which `whole` counts too.
 """
 
@@ -52,7 +56,12 @@ TRACE = np.dtype(
 """blktrace's record: struct blk_io_trace in the kernel's include/uapi/linux/blktrace_api.h."""
 TRACE_MAGIC = 0x65617407
 QUEUE, ISSUE, COMPLETE = (1 | 1 << 20, 7 | 1 << 22, 8 | 1 << 23)
-DIRECTION = {"read": 1 << 16, "write": 1 << 17, "flush": 1 << 18 | 1 << 17, "discard": 1 << 29 | 1 << 17}
+DIRECTION = {
+    "read": 1 << 16,
+    "write": 1 << 17,
+    "flush": 1 << 18 | 1 << 17,
+    "discard": 1 << 29 | 1 << 17,
+}
 
 
 def make_recordings(folder: Path, workloads: Sequence[str]) -> None:
@@ -61,7 +70,18 @@ def make_recordings(folder: Path, workloads: Sequence[str]) -> None:
     on = [argument for profile in PROFILES for argument in ("--on", profile)]
     once = ["--min-repetitions", "1", "--max-repetitions", "1", "--keep", "all"]
     for name in workloads:
-        command: list[str | Path] = [fscost, "compare", *on, "--workload", name, "--scale", str(WORKLOADS[name]), *once, "--out", folder / name]
+        command: list[str | Path] = [
+            fscost,
+            "compare",
+            *on,
+            "--workload",
+            name,
+            "--scale",
+            str(WORKLOADS[name]),
+            *once,
+            "--out",
+            folder / name,
+        ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
@@ -69,10 +89,15 @@ def measure(program: Path, recording: Path, runs: int) -> dict[str, Any]:
     """The run with the least CPU time, and how much more the slowest took."""
     found = []
     for _ in range(runs):
-        done = subprocess.run([program / "classify", recording], check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [program / "classify", recording], check=True, capture_output=True, text=True
+        )
         found.append(json.loads(done.stdout))
     times = [float(line["classifier_cpu_s"]) for line in found]
-    return dict(found[times.index(min(times))]) | {"runs": runs, "spread": max(times) / min(times) - 1}
+    return dict(found[times.index(min(times))]) | {
+        "runs": runs,
+        "spread": max(times) / min(times) - 1,
+    }
 
 
 def process_peak_bytes(recording: Path) -> int:
@@ -87,19 +112,33 @@ def process_peak_bytes(recording: Path) -> int:
 
 
 def write_trace(recording: Path, trace: Path) -> None:
-    """The requests in blktrace's binary form: queued, issued and completed, as blktrace itself records them."""
+    """The requests in blktrace's binary form: queued, issued and completed, as blktrace itself
+    records them."""
     number = 0
     with capture.opened(recording) as source, trace.open("wb") as out:
         for batch in source.requests():
-            columns = {name: np.frombuffer(batch[name], kind) for name, kind in (("submit_ns", "<u8"), ("complete_ns", "<u8"), ("offset", "<u8"))}
+            columns = {
+                name: np.frombuffer(batch[name], kind)
+                for name, kind in (("submit_ns", "<u8"), ("complete_ns", "<u8"), ("offset", "<u8"))
+            }
             op = np.frombuffer(batch["op"], "u1")
-            kinds = np.array([DIRECTION[name] for name in ("read", "write", "flush", "discard", "write", "discard")], "<u4")
+            kinds = np.array(
+                [
+                    DIRECTION[name]
+                    for name in ("read", "write", "flush", "discard", "write", "discard")
+                ],
+                "<u4",
+            )
             records = np.zeros((len(op), 3), TRACE)
             records["magic"] = TRACE_MAGIC
             records["sequence"] = np.arange(number, number + 3 * len(op)).reshape(-1, 3) + 1
-            records["time_ns"] = np.stack([columns["submit_ns"], columns["submit_ns"], columns["complete_ns"]], axis=1)
+            records["time_ns"] = np.stack(
+                [columns["submit_ns"], columns["submit_ns"], columns["complete_ns"]], axis=1
+            )
             records["sector"] = (columns["offset"] // 512)[:, None]
-            records["bytes"] = np.minimum(np.frombuffer(batch["length"], "<u8"), 1 << 30)[:, None]  # blkparse counts in an int
+            records["bytes"] = np.minimum(np.frombuffer(batch["length"], "<u8"), 1 << 30)[
+                :, None
+            ]  # blkparse counts in an int
             records["action"] = kinds[op][:, None] | np.array([QUEUE, ISSUE, COMPLETE], "<u4")
             records["pid"] = 1
             records["device"] = 7 << 20
@@ -108,7 +147,8 @@ def write_trace(recording: Path, trace: Path) -> None:
 
 
 def blkparse_s(recording: Path, folder: Path, runs: int) -> float | None:
-    """CPU seconds of blkparse for its summary by process, no line printed for each request; None without blkparse."""
+    """CPU seconds of blkparse for its summary by process, no line printed for each request; None
+    without blkparse."""
     blkparse = shutil.which("blkparse")
     if blkparse is None:
         return None
@@ -116,11 +156,22 @@ def blkparse_s(recording: Path, folder: Path, runs: int) -> float | None:
     times = []
     for _ in range(runs):
         before = os.times()
-        done = subprocess.run([blkparse, "-s", "-f", "", "-i", "trace"], cwd=folder, check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [blkparse, "-s", "-f", "", "-i", "trace"],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         after = os.times()
         if "Writes Queued" not in done.stdout:
             raise SystemExit(f"blkparse did not understand the trace:\n{done.stdout}{done.stderr}")
-        times.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        times.append(
+            after.children_user
+            + after.children_system
+            - before.children_user
+            - before.children_system
+        )
     (folder / "trace.blktrace.0").unlink()
     return min(times)
 
@@ -131,7 +182,12 @@ def report(name: str, found: dict[str, Any]) -> dict[str, Any]:
     rates = {"bytes": found["content_bytes"] / cpu_s, "requests": found["requests"] / cpu_s}
     request_bytes = found["content_bytes"] / found["requests"]
     held_to = "requests" if request_bytes <= SMALL_BYTES else "bytes"
-    over = [held_to] if rates[held_to] < {"bytes": BUDGET_BYTES_PER_S, "requests": BUDGET_REQUESTS_PER_S}[held_to] else []
+    over = (
+        [held_to]
+        if rates[held_to]
+        < {"bytes": BUDGET_BYTES_PER_S, "requests": BUDGET_REQUESTS_PER_S}[held_to]
+        else []
+    )
     if found["peak_bytes"] > BUDGET_PEAK_BYTES:
         over.append("memory")
     nearest = found.get("blkparse_cpu_s")
@@ -148,11 +204,16 @@ def report(name: str, found: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Measure, print a line a recording, write everything."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("--recordings", type=Path, help="a folder of runs that kept theirs, instead of making them")
+    parser.add_argument(
+        "--recordings", type=Path, help="a folder of runs that kept theirs, instead of making them"
+    )
     parser.add_argument("--only", help="a workload")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument(
-        "--large-gib", type=int, default=0, help="also explain a recording with that much more written to big-file's places (50: the budget's)"
+        "--large-gib",
+        type=int,
+        default=0,
+        help="also explain a recording with that much more written to big-file's places (50: the budget's)",
     )
     parser.add_argument("--out", type=Path, default=Path("bench-results"))
     arguments = parser.parse_args()
@@ -175,7 +236,12 @@ def main() -> None:
             found["blkparse_cpu_s"] = blkparse_s(recording, Path(name), arguments.runs)
             lines.append(report(recording.parents[2].name, found))
         for profile in PROFILES if arguments.large_gib else ():
-            lines += large(program, folder / "big-file/cells" / f"{profile}.0/recording.fscost", Path(name), arguments.large_gib)
+            lines += large(
+                program,
+                folder / "big-file/cells" / f"{profile}.0/recording.fscost",
+                Path(name),
+                arguments.large_gib,
+            )
     arguments.out.mkdir(exist_ok=True)
     out = arguments.out / f"classify-{time.strftime('%Y%m%dT%H%M%S')}.json"
     out.write_text(json.dumps({"environment": environment(), "recordings": lines}, indent=2))
@@ -188,9 +254,15 @@ def large(program: Path, recording: Path, folder: Path, gib: int) -> list[dict[s
     lines = []
     for name, (request_kib, order) in LARGE.items():
         out = folder / "large.fscost"
-        subprocess.run([program / "enlarge", recording, out, str(gib), request_kib, order], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [program / "enlarge", recording, out, str(gib), request_kib, order],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         peak_bytes = process_peak_bytes(out)
-        lines.append(report(f"{gib} GiB, {name}", measure(program, out, 1) | {"peak_bytes": peak_bytes}))
+        lines.append(
+            report(f"{gib} GiB, {name}", measure(program, out, 1) | {"peak_bytes": peak_bytes})
+        )
         out.unlink()
     return lines
 

@@ -1,11 +1,16 @@
-"""What the commands cost that a person waits for: `fscost explain` of a whole recording, with and without `--parquet`, its first line,
+"""What the commands cost that a person waits for: `fscost explain` of a whole recording, with and
+without `--parquet`, its first line,
 `fscost --help`, and the export of an image beside a plain copy of the same bytes.
 
-Budgets on two idle cores: 1 GB of recorded content a second (300,000 requests a second where requests have 4 KiB or less on average),
-0.2 s to the first line, `--parquet` at most 1.3 times slower, an export as fast as `cp --sparse=always` of that image.
+Budgets on two idle cores: 1 GB of recorded content a second (300,000 requests a second where
+requests have 4 KiB or less on average),
+0.2 s to the first line, `--parquet` at most 1.3 times slower, an export as fast as `cp
+--sparse=always` of that image.
 
-The recordings are of a tree of 60,000 files like a kernel's: unpacked, object files beside the sources, these removed, all removed. They
-are made here (needs root), or found with --recordings. Times are wall times, the least of several runs; beside each its CPU time, which
+The recordings are of a tree of 60,000 files like a kernel's: unpacked, object files beside the
+sources, these removed, all removed. They
+are made here (needs root), or found with --recordings. Times are wall times, the least of several
+runs; beside each its CPU time, which
 says what an idle machine would take where this one is not.
 """
 
@@ -55,7 +60,9 @@ def make_recordings(folder: Path) -> None:
     """One cell of each family."""
     inputs = folder / "inputs"
     inputs.mkdir()
-    tree.make(inputs, Request({"files": FILES, "file_bytes": 11_000, "directories": 4500}, 1, None, print))
+    tree.make(
+        inputs, Request({"files": FILES, "file_bytes": 11_000, "directories": 4500}, 1, None, print)
+    )
     # What a compiler writes compresses as programs do: the largest library at hand stands for it.
     libraries = sorted(Path(sys.prefix, "lib").rglob("*.so*"), key=lambda file: file.stat().st_size)
     (inputs / "blob").write_bytes(libraries[-1].read_bytes())
@@ -63,12 +70,24 @@ def make_recordings(folder: Path) -> None:
     on = [argument for profile in PROFILES for argument in ("--on", profile)]
     once = ["--min-repetitions", "1", "--max-repetitions", "1", "--keep", "all", "--size", "8G"]
     steps = STEPS.format(folder=inputs, python=sys.executable)
-    command = [FSCOST, "compare", *on, *once, "--out", folder / "kernel-tree", "--", "sh", "-c", steps]
+    command = [
+        FSCOST,
+        "compare",
+        *on,
+        *once,
+        "--out",
+        folder / "kernel-tree",
+        "--",
+        "sh",
+        "-c",
+        steps,
+    ]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def timed(command: Sequence[str | Path]) -> dict[str, float]:
-    """Wall and CPU seconds of a command, and when its first output came; as a user runs it, with compiled modules."""
+    """Wall and CPU seconds of a command, and when its first output came; as a user runs it, with
+    compiled modules."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=clean) as process:
@@ -89,28 +108,51 @@ def least(runs: list[dict[str, float]]) -> dict[str, float]:
 
 
 def measure(recording: Path, folder: Path, runs: int) -> dict[str, Any]:
-    """All commands, one after the other in each round: what else the machine does meets all of them."""
-    found: dict[str, list[dict[str, float]]] = {"explain": [], "parquet": [], "export": [], "copy": []}
+    """All commands, one after the other in each round: what else the machine does meets all of
+    them."""
+    found: dict[str, list[dict[str, float]]] = {
+        "explain": [],
+        "parquet": [],
+        "export": [],
+        "copy": [],
+    }
     rows, image, copy = folder / "rows.parquet", folder / "image", folder / "copy"
     for _ in range(runs):
         for file in (rows, image, copy):
             file.unlink(missing_ok=True)
         found["explain"].append(timed([FSCOST, "explain", recording]))
         found["parquet"].append(timed([FSCOST, "explain", recording, "--parquet", rows]))
-        found["export"].append(timed([FSCOST, "recording", "export", recording, image, "--as", "image"]))
+        found["export"].append(
+            timed([FSCOST, "recording", "export", recording, image, "--as", "image"])
+        )
         found["copy"].append(timed(["cp", "--sparse=always", "--verbose", image, copy]))
     facts = capture.info(recording)
     totals = [disk for interval in capture.intervals(recording) for disk in interval.disks.values()]
-    requests = sum(sum(value for name, value in disk.items() if name.endswith("requests") or name == "flushes") for disk in totals)
-    return {name: least(times) for name, times in found.items()} | {"bytes": facts["content_bytes"], "requests": requests}
+    requests = sum(
+        sum(value for name, value in disk.items() if name.endswith("requests") or name == "flushes")
+        for disk in totals
+    )
+    return {name: least(times) for name, times in found.items()} | {
+        "bytes": facts["content_bytes"],
+        "requests": requests,
+    }
 
 
 def report(name: str, found: dict[str, Any]) -> dict[str, Any]:
     """One line, and what is over budget."""
-    explain, parquet, export, copy = (found[each] for each in ("explain", "parquet", "export", "copy"))
+    explain, parquet, export, copy = (
+        found[each] for each in ("explain", "parquet", "export", "copy")
+    )
     is_small = found["bytes"] / found["requests"] <= SMALL_BYTES
-    rate, budget = (found["requests"], BUDGET_REQUESTS_PER_S) if is_small else (found["bytes"], BUDGET_BYTES_PER_S)
-    ratios = {"parquet": parquet["wall_s"] / explain["wall_s"], "export": export["wall_s"] / copy["wall_s"]}
+    rate, budget = (
+        (found["requests"], BUDGET_REQUESTS_PER_S)
+        if is_small
+        else (found["bytes"], BUDGET_BYTES_PER_S)
+    )
+    ratios = {
+        "parquet": parquet["wall_s"] / explain["wall_s"],
+        "export": export["wall_s"] / copy["wall_s"],
+    }
     checks = {
         "rate": rate / explain["wall_s"] >= budget,
         "first line": explain["first_s"] <= BUDGET_FIRST_LINE_S,
@@ -130,7 +172,9 @@ def report(name: str, found: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Measure, print a line a recording, write everything."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("--recordings", type=Path, help="a folder of recordings (*.fscost), instead of making them")
+    parser.add_argument(
+        "--recordings", type=Path, help="a folder of recordings (*.fscost), instead of making them"
+    )
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("bench-results"))
     arguments = parser.parse_args()
@@ -138,20 +182,29 @@ def main() -> None:
         folder = Path(name)
         if arguments.recordings is None:
             make_recordings(folder)
-            recordings = {path.parent.name.split(".")[0]: path for path in sorted(folder.glob("kernel-tree/cells/*/recording.fscost"))}
+            recordings = {
+                path.parent.name.split(".")[0]: path
+                for path in sorted(folder.glob("kernel-tree/cells/*/recording.fscost"))
+            }
         else:
             recordings = {path.stem: path for path in sorted(arguments.recordings.glob("*.fscost"))}
         start = least([timed([FSCOST, "--help"]) for _ in range(arguments.runs)])
-        print(f"fscost --help: {start['wall_s']:.2f} s, {start['cpu_s']:.2f} s of CPU; load {os.getloadavg()[0]:.1f}")
+        print(
+            f"fscost --help: {start['wall_s']:.2f} s, {start['cpu_s']:.2f} s of CPU; load {os.getloadavg()[0]:.1f}"
+        )
         print(f"{'':24}   {'explain':30}        {'parquet':>7}   export               to a")
         print(
             f"{'':8} {'requests':>9} {'GB':>5}   {'wall s':>6} {'CPU s':>6} {'GB/s':>6} {'kreq/s':>7} {'1st s':>6}   {'ratio':>7}"
             f"   {'wall s':>6} {'CPU s':>6} {'cp s':>6} {'copy':>6}"
         )
-        lines = [report(name, measure(path, folder, arguments.runs)) for name, path in recordings.items()]
+        lines = [
+            report(name, measure(path, folder, arguments.runs)) for name, path in recordings.items()
+        ]
     arguments.out.mkdir(exist_ok=True)
     out = arguments.out / f"explain-{time.strftime('%Y%m%dT%H%M%S')}.json"
-    out.write_text(json.dumps({"environment": environment(), "help": start, "recordings": lines}, indent=2))
+    out.write_text(
+        json.dumps({"environment": environment(), "help": start, "recordings": lines}, indent=2)
+    )
     over = [line["name"] for line in lines if line["over_budget"]]
     print(f"{out}; {'every budget is kept' if not over else 'over budget: ' + ', '.join(over)}")
 

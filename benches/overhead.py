@@ -1,7 +1,10 @@
-"""The recorder's overhead: the same cells on recorded disks and on plain loop devices over a file, side by side in one run.
+"""The recorder's overhead: the same cells on recorded disks and on plain loop devices over a file,
+side by side in one run.
 
-Both lie on one tmpfs: the hardest case, no disk to hide behind. Pairs are interleaved, the order within a pair alternates, and what counts is the
-ratio within a pair. Budgets are those of the issue: whole workloads within 1.15 of the plain loop device (aim 1.10), a 4 KiB write + fsync loop within 1.6,
+Both lie on one tmpfs: the hardest case, no disk to hide behind. Pairs are interleaved, the order
+within a pair alternates, and what counts is the
+ratio within a pair. Budgets are those of the issue: whole workloads within 1.15 of the plain loop
+device (aim 1.10), a 4 KiB write + fsync loop within 1.6,
 the disk server's memory below 64 MiB + 64 bytes a request.
 """
 
@@ -36,7 +39,8 @@ MEMORY_BUDGET_BYTES = 64 << 20
 MEMORY_BUDGET_PER_REQUEST_BYTES = 64
 KINDS = ("plain", "recorded")
 FLOOR = "floor"
-"""A disk served by the same FUSE session over a store that only keeps bytes (crates/device/examples/reply_only): what no recorder can go below."""
+"""A disk served by the same FUSE session over a store that only keeps bytes
+(crates/device/examples/reply_only): what no recorder can go below."""
 ROOT = Path(__file__).parents[1]
 
 
@@ -51,7 +55,10 @@ class Case:
 def cases() -> list[Case]:
     """Whole workloads as the issue names them, large enough that a cell takes a second or more."""
     return [
-        Case(workload.resolve("small-files", scale=8), {"unpack": 1.15, "unpack-over": 1.15, "delete": 1.15}),
+        Case(
+            workload.resolve("small-files", scale=8),
+            {"unpack": 1.15, "unpack-over": 1.15, "delete": 1.15},
+        ),
         Case(workload.resolve("source-tree", scale=2), {"clone": 1.15, "make": 1.15}),
         Case(workload.resolve("fsync-log", scale=8), {"append": 1.6}),
     ]
@@ -67,7 +74,15 @@ class Measured:
     server_cpu_s: float
 
 
-def measure(case: Case, kind: str, repetition: int, profile: str, folder: Path, input_: Path | None, binaries: Binaries) -> Measured:
+def measure(
+    case: Case,
+    kind: str,
+    repetition: int,
+    profile: str,
+    folder: Path,
+    input_: Path | None,
+    binaries: Binaries,
+) -> Measured:
     """One cell on a recorded disk, or on a plain loop device."""
     work = case.workload if input_ is None else _with_input(case.workload, input_)
     cell = Cell(resolve(profile), work, repetition, repetition, repetition)
@@ -78,7 +93,12 @@ def measure(case: Case, kind: str, repetition: int, profile: str, folder: Path, 
         formatted = plan_format(cell.profile, disk_size_bytes=DISK_BYTES, seed=cell.seed)
         built = plan.build(cell, options, formatted, NativeLab(binaries).place(cell, options))
         if kind == "plain":
-            built |= {"disk_server": None, "disks": [{**disk, "file": _sparse(cell_dir / disk["name"])} for disk in built["disks"]]}
+            built |= {
+                "disk_server": None,
+                "disks": [
+                    {**disk, "file": _sparse(cell_dir / disk["name"])} for disk in built["disks"]
+                ],
+            }
         if kind == FLOOR:
             built["disk_server"] = [str(_reply_only()), *built["disk_server"][1:]]
         intervals: list[Interval] = []
@@ -163,26 +183,46 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--profile", default="ext4")
     parser.add_argument("--only", help="a workload")
-    parser.add_argument("--floor", action="store_true", help="also measure a server that only replies, in the same rounds")
+    parser.add_argument(
+        "--floor",
+        action="store_true",
+        help="also measure a server that only replies, in the same rounds",
+    )
     parser.add_argument("--out", type=Path, default=Path("bench-results"))
     arguments = parser.parse_args()
     binaries = find_binaries()
-    report: dict[str, Any] = {"environment": environment(), "profile": arguments.profile, "pairs": arguments.pairs, "phases": []}
-    print(f"{'workload':12} {'phase':12} {'plain s':>8} {'recorded s':>10} {'ratio':>6} {'95 %':>13} {'budget':>6}   server: CPU s, MiB")
+    report: dict[str, Any] = {
+        "environment": environment(),
+        "profile": arguments.profile,
+        "pairs": arguments.pairs,
+        "phases": [],
+    }
+    print(
+        f"{'workload':12} {'phase':12} {'plain s':>8} {'recorded s':>10} {'ratio':>6} {'95 %':>13} {'budget':>6}   server: CPU s, MiB"
+    )
     with tempfile.TemporaryDirectory(prefix="fscost-bench-", dir="/dev/shm") as name:
         for case in cases():
             if arguments.only in (None, case.workload.name):
                 report["phases"] += bench(
-                    case, arguments.pairs, arguments.profile, Path(name), binaries, [*KINDS, *([FLOOR] if arguments.floor else [])]
+                    case,
+                    arguments.pairs,
+                    arguments.profile,
+                    Path(name),
+                    binaries,
+                    [*KINDS, *([FLOOR] if arguments.floor else [])],
                 )
     arguments.out.mkdir(exist_ok=True)
     out = arguments.out / f"overhead-{time.strftime('%Y%m%dT%H%M%S')}.json"
     out.write_text(json.dumps(report, indent=2))
     over = [p for p in report["phases"] if p["ratio"] > p["budget"]]
-    print(f"{out}; {'every budget is kept' if not over else 'over budget: ' + ', '.join(p['phase'] for p in over)}")
+    print(
+        f"{out}; {'every budget is kept' if not over else 'over budget: ' + ', '.join(p['phase'] for p in over)}"
+    )
 
 
-def bench(case: Case, pairs: int, profile: str, folder: Path, binaries: Binaries, kinds: list[str]) -> list[dict[str, Any]]:
+def bench(
+    case: Case, pairs: int, profile: str, folder: Path, binaries: Binaries, kinds: list[str]
+) -> list[dict[str, Any]]:
     """All pairs of one workload."""
     input_ = workload.inputs.prepare(case.workload, folder / "inputs" / case.workload.name)
     found: dict[str, list[Measured]] = {kind: [] for kind in kinds}
@@ -200,7 +240,9 @@ def bench(case: Case, pairs: int, profile: str, folder: Path, binaries: Binaries
         server = max(found["recorded"], key=lambda m: m.server_peak_bytes)
         allowed = MEMORY_BUDGET_BYTES + MEMORY_BUDGET_PER_REQUEST_BYTES * server.requests
         if server.server_peak_bytes > allowed:
-            print(f"the server's memory is over budget: {server.server_peak_bytes} of {allowed} bytes")
+            print(
+                f"the server's memory is over budget: {server.server_peak_bytes} of {allowed} bytes"
+            )
         interval = "" if result.low is None else f"{result.low:.2f} – {result.high:.2f}"
         print(
             f"{case.workload.name:12} {phase:12} {median['plain']:8.3f} {median['recorded']:10.3f} {result.ratio or 0:6.2f} {interval:>13}"
@@ -209,9 +251,23 @@ def bench(case: Case, pairs: int, profile: str, folder: Path, binaries: Binaries
         )
         if FLOOR in kinds:
             floor = ratio(walls[FLOOR], walls["plain"])
-            print(f"{'':12} {'  floor':12} {'':8} {sorted(walls[FLOOR].values())[pairs // 2]:10.3f} {floor.ratio or 0:6.2f}", flush=True)
-        line = {"workload": case.workload.name, "phase": phase, "budget": budget, "wall_s": walls, "ratio": result.ratio}
-        line |= {"low": result.low, "high": result.high, "server_peak_bytes": server.server_peak_bytes, "requests": server.requests}
+            print(
+                f"{'':12} {'  floor':12} {'':8} {sorted(walls[FLOOR].values())[pairs // 2]:10.3f} {floor.ratio or 0:6.2f}",
+                flush=True,
+            )
+        line = {
+            "workload": case.workload.name,
+            "phase": phase,
+            "budget": budget,
+            "wall_s": walls,
+            "ratio": result.ratio,
+        }
+        line |= {
+            "low": result.low,
+            "high": result.high,
+            "server_peak_bytes": server.server_peak_bytes,
+            "requests": server.requests,
+        }
         lines.append(line)
     return lines
 

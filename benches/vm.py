@@ -1,6 +1,8 @@
-"""What a guest costs beyond the work done in it: seconds for a cell that does next to nothing, restored and booted, and the host's memory beyond the guest's.
+"""What a guest costs beyond the work done in it: seconds for a cell that does next to nothing,
+restored and booted, and the host's memory beyond the guest's.
 
-Budget (emulated): 3 s a cell over the workload's own time, with KVM 1 s; 512 MiB of memory beyond the guest's. `make bench ARGS='vm --cells 5'`.
+Budget (emulated): 3 s a cell over the workload's own time, with KVM 1 s; 512 MiB of memory beyond
+the guest's. `make bench ARGS='vm --cells 5'`.
 """
 
 import argparse
@@ -25,7 +27,8 @@ MIB = 1 << 20
 
 
 class Peak:
-    """The largest sum of the resident memory of our descendants: QEMU, with what the guest touched of its memory, and the disk server."""
+    """The largest sum of the resident memory of our descendants: QEMU, with what the guest touched
+    of its memory, and the disk server."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -55,7 +58,9 @@ def peak_memory() -> Iterator[Peak]:
 
 
 def _children() -> list[int]:
-    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in _words(task / "children")]
+    return [
+        int(pid) for task in Path("/proc/self/task").iterdir() for pid in _words(task / "children")
+    ]
 
 
 def _words(file: Path) -> list[str]:
@@ -66,7 +71,11 @@ def _words(file: Path) -> list[str]:
 
 
 def _resident_bytes(pid: int) -> int:
-    fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()) if Path(f"/proc/{pid}").exists() else {}
+    fields = (
+        dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        if Path(f"/proc/{pid}").exists()
+        else {}
+    )
     return int(fields.get("VmRSS", "0 kB").split()[0]) * 1024
 
 
@@ -74,7 +83,9 @@ def run(lab: VmLab, profile: str, number: int, folder: Path) -> tuple[CellResult
     """One cell that writes one file, and how long it took."""
     cell = Cell(resolve(profile), command(["sh", "-c", "echo x > file"]), number, number, number)
     begin = time.monotonic()
-    result = lab.run(cell, LabOptions(cell_dir=folder / f"cell{number}", disk_size_bytes=1 << 30), lambda _: None)
+    result = lab.run(
+        cell, LabOptions(cell_dir=folder / f"cell{number}", disk_size_bytes=1 << 30), lambda _: None
+    )
     took_s = time.monotonic() - begin
     if result.status != "done":
         raise SystemExit(f"{profile}: {result.because}")
@@ -97,11 +108,24 @@ def main() -> None:
             times_s, virtual_s, beyond = [], [], []
             for number in range(1, asked.cells + 1):
                 with peak_memory() as peak:
-                    result, took_s = run(lab, asked.profile, number + (how == "booted") * asked.cells, Path(folder))
+                    result, took_s = run(
+                        lab, asked.profile, number + (how == "booted") * asked.cells, Path(folder)
+                    )
                 times_s.append(took_s)
-                virtual_s.append(sum(each.value for each in result.samples if each.metric == "wall_s" and not each.disk))
+                virtual_s.append(
+                    sum(
+                        each.value
+                        for each in result.samples
+                        if each.metric == "wall_s" and not each.disk
+                    )
+                )
                 beyond.append(max(0, peak.bytes - MEMORY_BYTES))
-            found[how] = {"cell_s": times_s, "virtual_s": virtual_s, "memory_beyond_guest_bytes": beyond, "peak_bytes": peak.bytes}
+            found[how] = {
+                "cell_s": times_s,
+                "virtual_s": virtual_s,
+                "memory_beyond_guest_bytes": beyond,
+                "peak_bytes": peak.bytes,
+            }
             print(
                 f"{asked.profile}, {how}: {statistics.median(times_s):.2f} s a cell ({min(times_s):.2f} to {max(times_s):.2f}), of which "
                 f"{statistics.median(virtual_s):.2f} virtual s in mkfs, mount and the command; {peak.bytes / MIB:.0f} MiB resident with the guest's; "

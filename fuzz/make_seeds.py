@@ -1,4 +1,5 @@
-"""Records the seeds of xfs and btrfs, as root, and those of `others` and `arrays` in guests: `.venv/bin/python fuzz/make_seeds.py [FAMILY…]`. Those of ext are
+"""Records the seeds of xfs and btrfs, as root, and those of `others` and `arrays` in guests:
+`.venv/bin/python fuzz/make_seeds.py [FAMILY…]`. Those of ext are
 `crates/analysis/tests/data/ext`."""  # noqa: INP001 a script
 
 import shutil
@@ -64,7 +65,10 @@ def out(family: str, name: str) -> Path:
 def in_guests(family: str, seeds: Mapping[str, tuple[str, int, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(HERE / "tagged.py", folder)
-        steps = tuple(Step(name, f"python3 {{input}}/tagged.py {name}", settle="remount") for name in ("make", "change", "remove"))
+        steps = tuple(
+            Step(name, f"python3 {{input}}/tagged.py {name}", settle="remount")
+            for name in ("make", "change", "remove")
+        )
         work = Workload("mine", steps, disk_bytes=MIB, input=Path(folder))
         for name, (spelled, disk_mib, kernel) in seeds.items():
             kernels.fetch(kernel or kernels.DEFAULT)

@@ -1,4 +1,5 @@
-"""What the seeds of `others` do, in a guest: `tagged.py make|change|remove`, in the root of the file system. Every 512 bytes of a file name it, and where in it
+"""What the seeds of `others` do, in a guest: `tagged.py make|change|remove`, in the root of the
+file system. Every 512 bytes of a file name it, and where in it
 they are (`crates/analysis/tests/others.rs`)."""  # noqa: INP001 a script
 
 import os
@@ -14,7 +15,10 @@ NAME = "file-with-a-name-of-some-length"
 def write(path: str, start: int, length: int, *, is_synced: bool = False) -> None:
     """From a byte on; tags begin where sectors do."""
     first = start - start % SECTOR
-    tags = (f"TAG /{path} {at} 1 ".encode().ljust(SECTOR, b".") for at in range(first, start + length, SECTOR))
+    tags = (
+        f"TAG /{path} {at} 1 ".encode().ljust(SECTOR, b".")
+        for at in range(first, start + length, SECTOR)
+    )
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
     os.pwrite(descriptor, b"".join(tags)[start - first :][:length], start)
     if is_synced:

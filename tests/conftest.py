@@ -1,4 +1,5 @@
-"""What all tests share: the seed, and the loud skip of tests that need a privilege which is not here."""
+"""What all tests share: the seed, and the loud skip of tests that need a privilege which is not
+here."""
 
 import os
 import random
@@ -16,10 +17,14 @@ from fscost.host import install_command, tool
 from fscost.lab.vm.qemu import PROGRAM as QEMU
 
 SEED = int(os.environ.get("FSCOST_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
-"""One seed for a whole test run. Set FSCOST_TEST_SEED to the one that a failing run printed, and it happens again."""
-os.environ["FSCOST_TEST_SEED"] = str(SEED)  # for pytest-xdist's workers, each of which reads this file
+"""One seed for a whole test run. Set FSCOST_TEST_SEED to the one that a failing run printed, and it
+happens again."""
+os.environ["FSCOST_TEST_SEED"] = str(
+    SEED
+)  # for pytest-xdist's workers, each of which reads this file
 
-# A shell's background job ignores SIGINT, and so does all that it starts (signal(7)); who tests Ctrl-C would wait for ever.
+# A shell's background job ignores SIGINT, and so does all that it starts (signal(7)); who tests
+# Ctrl-C would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("fscost", deadline=None, print_blob=True)
@@ -34,8 +39,17 @@ def why_no_root_tests() -> str | None:
         try:
             os.close(os.open(device, os.O_RDWR | os.O_CLOEXEC))
         except OSError as error:
-            return f"{device}: {error.strerror} (in a container: run it privileged, with that device)"
-    capabilities = int(next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff")).split()[1], 16)
+            return (
+                f"{device}: {error.strerror} (in a container: run it privileged, with that device)"
+            )
+    capabilities = int(
+        next(
+            line
+            for line in Path("/proc/self/status").read_text().splitlines()
+            if line.startswith("CapEff")
+        ).split()[1],
+        16,
+    )
     if not capabilities >> 21 & 1:
         return "root, but without CAP_SYS_ADMIN: no mounts here"
     return None
@@ -48,7 +62,11 @@ def why_no_guest_tests() -> str | None:
 
 def why_no_long_tests() -> str | None:
     """None when they are asked for: CI has 40 minutes for everything."""
-    return None if os.environ.get("FSCOST_TEST_LONG") else "it takes long, and its like runs; `FSCOST_TEST_LONG=1 make test` runs it too"
+    return (
+        None
+        if os.environ.get("FSCOST_TEST_LONG")
+        else "it takes long, and its like runs; `FSCOST_TEST_LONG=1 make test` runs it too"
+    )
 
 
 GUESTS_ALONE = (
@@ -69,7 +87,10 @@ def pytest_report_header() -> list[str]:
     reasons = {marker: why_not() for marker, why_not in WHY_NOT.items()}
     return [
         f"FSCOST_TEST_SEED={SEED}",
-        *(f"{marker} tests: {'run' if reason is None else f'SKIPPED, because {reason}'}" for marker, reason in reasons.items()),
+        *(
+            f"{marker} tests: {'run' if reason is None else f'SKIPPED, because {reason}'}"
+            for marker, reason in reasons.items()
+        ),
     ]
 
 
@@ -82,7 +103,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Lanes(LoadScopeScheduling):
-    """What only guests do, beside all other tests, which stay one after another: they take the host's devices, and the lock of a whole run."""
+    """What only guests do, beside all other tests, which stay one after another: they take the
+    host's devices, and the lock of a whole run."""
 
     def _split_scope(self, nodeid: str) -> str:
         return "guests" if nodeid.startswith(GUESTS_ALONE) else "host"

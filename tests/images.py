@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 
-def export_image(recording: Any, disk: int, path: Path, *, at_ns: int | None = None, mark: str | None = None) -> None:
+def export_image(
+    recording: Any, disk: int, path: Path, *, at_ns: int | None = None, mark: str | None = None
+) -> None:
     """The disk at an instant, at a mark, or at the end."""
     with path.open("w+b") as file:
         recording.export_image(disk, file.fileno(), str(path), lambda _: None, at_ns, mark)

@@ -15,12 +15,15 @@ FLUSH, DISCARD, MARK = 1, 4, 8
 
 def fscost(*arguments: str) -> subprocess.CompletedProcess[str]:
     program = Path(sys.executable).with_name("fscost")
-    return subprocess.run([program, "recording", *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [program, "recording", *arguments], capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
-    """Two writes of one sector at 1 MiB, a mark `middle` between them, a flush and a discard at the end."""
+    """Two writes of one sector at 1 MiB, a mark `middle` between them, a flush and a discard at the
+    end."""
     entries = [
         (2048, 1, 0, b"\x11" * SECTOR, b""),
         (0, 0, MARK, b"", b"middle"),
@@ -30,7 +33,9 @@ def recording(tmp_path: Path) -> Path:
     ]
     log = struct.pack("<QQQI", 0x6A736677736872, 1, len(entries), SECTOR).ljust(SECTOR, b"\0")
     for sector, count, flags, data, text in entries:
-        log += (struct.pack("<QQQQ", sector, count, flags, len(text)) + text).ljust(SECTOR, b"\0") + data
+        log += (struct.pack("<QQQQ", sector, count, flags, len(text)) + text).ljust(
+            SECTOR, b"\0"
+        ) + data
     (tmp_path / "log").write_bytes(log)
     made = fscost("import", str(tmp_path / "log"), str(tmp_path / "r"))
     assert (made.returncode, made.stderr) == (0, "")
@@ -42,7 +47,10 @@ def test_info_says_what_it_holds(recording: Path) -> None:
     assert facts["end"] == "finished"
     middle = facts["intervals"][1]
     assert middle["name"] == "middle"
-    assert middle["disks"]["main"] | {"write_bytes": 512, "flushes": 1, "discard_bytes": 4096} == middle["disks"]["main"]
+    assert (
+        middle["disks"]["main"] | {"write_bytes": 512, "flushes": 1, "discard_bytes": 4096}
+        == middle["disks"]["main"]
+    )
     assert "middle" in fscost("info", str(recording)).stdout
 
 
@@ -58,11 +66,21 @@ def test_images_at_two_instants(recording: Path, tmp_path: Path) -> None:
 
 def test_parquet_has_every_request(recording: Path, tmp_path: Path) -> None:
     assert fscost("export", "--as", "parquet", str(recording), str(tmp_path / "t")).returncode == 0
-    assert pq.read_table(tmp_path / "t").column("op").to_pylist() == ["write", "write", "flush", "discard"]
+    assert pq.read_table(tmp_path / "t").column("op").to_pylist() == [
+        "write",
+        "write",
+        "flush",
+        "discard",
+    ]
 
 
 def test_dm_log_writes_comes_back_as_it_was(recording: Path, tmp_path: Path) -> None:
-    assert fscost("export", "--as", "dm-log-writes", str(recording), str(tmp_path / "again")).returncode == 0
+    assert (
+        fscost(
+            "export", "--as", "dm-log-writes", str(recording), str(tmp_path / "again")
+        ).returncode
+        == 0
+    )
     assert (tmp_path / "again").read_bytes() == (tmp_path / "log").read_bytes()
 
 
@@ -87,7 +105,9 @@ def test_a_cut_recording_is_told(recording: Path) -> None:
         (["import", "{r}", "{t}/x"], "dm-log-writes"),
     ],
 )
-def test_bad_input_is_one_error_and_leaves_nothing(arguments: list[str], words: str, recording: Path, tmp_path: Path) -> None:
+def test_bad_input_is_one_error_and_leaves_nothing(
+    arguments: list[str], words: str, recording: Path, tmp_path: Path
+) -> None:
     told = fscost(*(a.format(r=recording, t=tmp_path) for a in arguments))
     assert told.returncode == 2
     assert words in told.stderr

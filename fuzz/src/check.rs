@@ -8,7 +8,8 @@ use fscost_analysis::{
 use fscost_recording::{Event, Instant, Mark, Op, Recording, intervals, verify};
 use std::path::Path;
 
-/// Explain a recording that is whole; every write is covered exactly by its rows, and a hole punched by none or exactly: of them no more are taken for
+/// Explain a recording that is whole; every write is covered exactly by its rows, and a hole
+/// punched by none or exactly: of them no more are taken for
 /// zeroes than the kernel counted.
 pub fn explain_all(recording: &Recording) {
     let table = Table::new(recording).expect("a whole recording is explained");
@@ -43,7 +44,8 @@ pub fn explain_all(recording: &Recording) {
     assert_eq!(punched_bytes, explained.punched_bytes.iter().sum::<u64>());
 }
 
-/// What was written, punched, and taken for zeroes since the last mark, beside what the kernel counted as written.
+/// What was written, punched, and taken for zeroes since the last mark, beside what the kernel
+/// counted as written.
 struct Counted {
     disks: Vec<String>,
     before: Vec<Option<u64>>,
@@ -118,7 +120,8 @@ pub fn open_all(path: &Path) {
     }
 }
 
-/// What an export keeps of two recordings is the same: reads are left out, and hole punches become discards.
+/// What an export keeps of two recordings is the same: reads are left out, and hole punches become
+/// discards.
 pub fn assert_same_events(one: &Recording, other: &Recording) {
     let kept = |recording: &Recording| {
         let mut kept = Vec::new();

@@ -1,4 +1,5 @@
-//! What can go wrong with a recording, as an input describes it. Numbers are taken modulo what there is, so that every input means something.
+//! What can go wrong with a recording, as an input describes it. Numbers are taken modulo what
+//! there is, so that every input means something.
 
 use crate::seed::{Entry, Seed};
 use arbitrary::Arbitrary;
@@ -18,7 +19,8 @@ pub struct Damage {
 impl<'a> Arbitrary<'a> for Damage {
     fn arbitrary(from: &mut arbitrary::Unstructured<'a>) -> arbitrary::Result<Self> {
         let seed = u8::arbitrary(from)?;
-        // One after the other to the end: bytes added to an input leave the meaning of those before them.
+        // One after the other to the end: bytes added to an input leave the meaning of those before
+        // them.
         let mut mutations = Vec::new();
         while !from.is_empty() && mutations.len() < MOST {
             mutations.push(Mutation::arbitrary(from)?);

@@ -1,6 +1,8 @@
-//! What must hold for any input at all: no panic, every written byte covered by exactly one row, bounded memory and (libFuzzer's `-timeout`) time.
+//! What must hold for any input at all: no panic, every written byte covered by exactly one row,
+//! bounded memory and (libFuzzer's `-timeout`) time.
 //!
-//! A target is a function of bytes, so that libFuzzer, a test over the corpus and a debugger run the same thing.
+//! A target is a function of bytes, so that libFuzzer, a test over the corpus and a debugger run
+//! the same thing.
 
 mod check;
 mod damage;
@@ -15,7 +17,8 @@ use fscost_recording::{Output, Recording, dm_log_writes};
 use seed::Seed;
 use std::path::Path;
 
-/// More than any input of a few hundred KB may take: allocating more aborts. The recorder's own frames are 21 MiB of it.
+/// More than any input of a few hundred KB may take: allocating more aborts. The recorder's own
+/// frames are 21 MiB of it.
 const MEMORY_BYTES: usize = 256 << 20;
 
 #[global_allocator]
@@ -51,7 +54,8 @@ pub fn btrfs(input: &[u8]) {
     family("btrfs", input);
 }
 
-/// Damage to a small recording of f2fs, nilfs2, jfs and others, of which the kernel here may have none.
+/// Damage to a small recording of f2fs, nilfs2, jfs and others, of which the kernel here may have
+/// none.
 pub fn others(input: &[u8]) {
     family("others", input);
 }
@@ -61,7 +65,8 @@ pub fn arrays(input: &[u8]) {
     family("arrays", input);
 }
 
-/// Damage to a small recording of a family that can be stripped, whose contents are then taken out; the first byte says what becomes of names.
+/// Damage to a small recording of a family that can be stripped, whose contents are then taken out;
+/// the first byte says what becomes of names.
 pub fn strip(input: &[u8]) {
     let Some((&names, input)) = input.split_first() else {
         return;
@@ -100,7 +105,8 @@ fn damaged(seeds: &[&Seed], input: &[u8], check: impl FnOnce(&Path, &Recording))
     });
 }
 
-/// The input is a recording; then once more with its checksums repaired, so that what they guard is reached.
+/// The input is a recording; then once more with its checksums repaired, so that what they guard is
+/// reached.
 pub fn recording(input: &[u8]) {
     bounded(|folder| {
         for (name, bytes) in [("as it is", input), ("repaired", &repair::repaired(input))] {
@@ -111,7 +117,8 @@ pub fn recording(input: &[u8]) {
     });
 }
 
-/// The input is a log of dm-log-writes. What was imported is explained, and comes back the same from an export.
+/// The input is a log of dm-log-writes. What was imported is explained, and comes back the same
+/// from an export.
 pub fn dm_log_writes(input: &[u8]) {
     bounded(|folder| {
         let [log, first, exported, second] =

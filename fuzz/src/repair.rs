@@ -1,4 +1,5 @@
-//! A recording whose checksums are made right again (`docs/recording-format.md`), so that a fuzzer reaches what they guard.
+//! A recording whose checksums are made right again (`docs/recording-format.md`), so that a fuzzer
+//! reaches what they guard.
 
 const HEADER_BYTES: usize = 64;
 const DISK_BYTES: usize = 64;
@@ -9,7 +10,8 @@ const EVENT_BYTES: usize = 40;
 const MOST_EVENTS: usize = 4096;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// The same with right checksums and sequence numbers. Events that stand as they are instead of compressed, where a fuzzer can change them, are
+/// The same with right checksums and sequence numbers. Events that stand as they are instead of
+/// compressed, where a fuzzer can change them, are
 /// compressed.
 pub fn repaired(input: &[u8]) -> Vec<u8> {
     let mut out = input.to_vec();
@@ -92,7 +94,8 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// A recording with its events unpacked and its checksums wrong is repaired to the recording that it was.
+    /// A recording with its events unpacked and its checksums wrong is repaired to the recording
+    /// that it was.
     #[test]
     fn what_is_repaired_is_what_it_was() {
         let whole = std::fs::read(concat!(

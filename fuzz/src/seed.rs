@@ -97,7 +97,8 @@ impl Seed {
         damaged
     }
 
-    /// Write it as a recording. What cannot be recorded (a request past the disk's end) is left out.
+    /// Write it as a recording. What cannot be recorded (a request past the disk's end) is left
+    /// out.
     pub fn write(&self, path: &Path) {
         let mut writer = Writer::create(path, &self.header).expect("space for a recording");
         for entry in &self.entries {

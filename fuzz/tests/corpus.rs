@@ -1,4 +1,5 @@
-//! Every input of the corpus through its target, without libFuzzer: what was found once stays mended, on any machine.
+//! Every input of the corpus through its target, without libFuzzer: what was found once stays
+//! mended, on any machine.
 
 use std::path::Path;
 

@@ -27,7 +27,8 @@ class HostError(FscostError):
 
 
 class DiskFullError(HostError):
-    """A file could not be written because its file system, a quota or a limit has no room for it."""
+    """A file could not be written because its file system, a quota or a limit has no room for
+    it."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
@@ -40,4 +41,5 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which systemd, timeout(1) and CI send: it ends a run in the same order as Ctrl-C does."""
+    """SIGTERM, which systemd, timeout(1) and CI send: it ends a run in the same order as Ctrl-C
+    does."""

@@ -12,7 +12,8 @@ from fscost.workload.model import Workload
 
 @dataclass(frozen=True)
 class Cell:
-    """One formatting, mounting and running. `seed` is equal for all profiles of a repetition, so that they see the same work."""
+    """One formatting, mounting and running. `seed` is equal for all profiles of a repetition, so
+    that they see the same work."""
 
     profile: Profile
     workload: Workload
@@ -24,7 +25,8 @@ class Cell:
     def id(self) -> str:
         """A file name: the profile's slug, then the repetition.
 
-        A slug that drops something of the name carries a digest of it: `ext4 -O ^has_journal` and `ext4 -O has_journal` are two folders.
+        A slug that drops something of the name carries a digest of it: `ext4 -O ^has_journal` and
+        `ext4 -O has_journal` are two folders.
         """
         name = self.profile.name
         slug = re.sub(r"[^0-9A-Za-z]+", "-", name).strip("-")[:80]
@@ -36,7 +38,8 @@ class Cell:
 def repetitions(profiles: Sequence[Profile], workload: Workload, seed: int) -> Iterator[list[Cell]]:
     """Endless repetitions; in each, every profile once, in an order shuffled from `seed`.
 
-    Interleaving spreads drift of the machine over all profiles; a shuffled order keeps a neighbour's warmth from always helping the same one.
+    Interleaving spreads drift of the machine over all profiles; a shuffled order keeps a
+    neighbour's warmth from always helping the same one.
     """
     order = 0
     repetition = 0

@@ -6,7 +6,8 @@ from pathlib import Path
 MIB = 1 << 20
 DISK_BYTES = {"ext": 64 * MIB, "xfs": 1024 * MIB, "btrfs": 256 * MIB}
 
-# Whether this kernel knows quotas at all; with them off, file systems that have them cannot be mounted.
+# Whether this kernel knows quotas at all; with them off, file systems that have them cannot be
+# mounted.
 QUOTA = Path("/proc/sys/fs/quota").exists()
 
 
@@ -25,7 +26,11 @@ def _ext(rng: random.Random) -> str:
     inode = rng.choice((128, 256, 256, 512))
     words = [type_, "-b", str(block), "-I", str(inode)]
     words += rng.choice(([], ["-i", str(max(block, rng.choice((4096, 8192, 32768))))]))
-    features = _some(rng, "sparse_super2", "large_dir", "^dir_index", share=0.15) if type_ == "ext4" else []
+    features = (
+        _some(rng, "sparse_super2", "large_dir", "^dir_index", share=0.15)
+        if type_ == "ext4"
+        else []
+    )
     options = [rng.choice(("strictatime", "noatime", "relatime", "lazytime"))]
     has_journal = type_ != "ext2" and (type_ == "ext3" or rng.random() < 0.8)
     if type_ == "ext4":
@@ -45,7 +50,9 @@ def _ext(rng: random.Random) -> str:
         if QUOTA:
             features += _some(rng, "quota", share=0.2)
         features += _some(rng, "fast_commit", "orphan_file") if has_journal else ["^has_journal"]
-        options += _some(rng, "nodelalloc", "auto_da_alloc", *(["commit=1"] if has_journal else []), share=0.2)
+        options += _some(
+            rng, "nodelalloc", "auto_da_alloc", *(["commit=1"] if has_journal else []), share=0.2
+        )
     if has_journal:
         mode = rng.choice(("", "data=ordered", "data=writeback", "data=journal"))
         options += [mode] if mode else []
@@ -64,7 +71,15 @@ def _xfs(rng: random.Random) -> str:
     block = rng.choice((1024, 2048, 4096, 4096))
     sector = rng.choice([size for size in (512, 1024, 4096) if size <= block])
     inode = rng.choice([size for size in (512, 1024, 2048) if size <= block // 2])
-    words = ["xfs", "-b", f"size={block}", "-s", f"size={sector}", "-i", f"size={inode},sparse={rng.randrange(2)}"]
+    words = [
+        "xfs",
+        "-b",
+        f"size={block}",
+        "-s",
+        f"size={sector}",
+        "-i",
+        f"size={inode},sparse={rng.randrange(2)}",
+    ]
     words += rng.choice(([], ["-d", f"agcount={rng.choice((2, 3, 5, 8))}"], ["-d", "su=64k,sw=2"]))
     words += rng.choice(([], ["-n", f"size={max(block, rng.choice((4096, 8192, 16384, 65536)))}"]))
     finobt = rng.randrange(2)
@@ -103,7 +118,28 @@ def _btrfs(rng: random.Random) -> str:
     runtime += _some(rng, "quota", share=0.2)
     words += ["-R", ",".join(runtime)] if runtime else []
     words += ["--csum", rng.choice(("crc32c", "crc32c", "xxhash"))]
-    options = [rng.choice(("strictatime", "noatime", "relatime")), "space_cache=v2" if free_space_tree else "space_cache=v1"]
-    options += rng.choice(([], [], ["compress=zstd"], ["compress-force=lzo"], ["compress-force=zlib"], ["nodatacow"], ["nodatasum"]))
-    options += _some(rng, "notreelog", "flushoncommit", "autodefrag", f"max_inline={rng.choice((0, 512, 2048))}", "discard=async", share=0.2)
+    options = [
+        rng.choice(("strictatime", "noatime", "relatime")),
+        "space_cache=v2" if free_space_tree else "space_cache=v1",
+    ]
+    options += rng.choice(
+        (
+            [],
+            [],
+            ["compress=zstd"],
+            ["compress-force=lzo"],
+            ["compress-force=zlib"],
+            ["nodatacow"],
+            ["nodatasum"],
+        )
+    )
+    options += _some(
+        rng,
+        "notreelog",
+        "flushoncommit",
+        "autodefrag",
+        f"max_inline={rng.choice((0, 512, 2048))}",
+        "discard=async",
+        share=0.2,
+    )
     return " ".join([*words, "-o", ",".join(options)])

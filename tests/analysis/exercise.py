@@ -1,6 +1,8 @@
-"""What happens to a file system of any flags: `exercise.py SEED OPERATIONS [NUMBER]`, in its root; its writes are numbered from NUMBER on.
+"""What happens to a file system of any flags: `exercise.py SEED OPERATIONS [NUMBER]`, in its root;
+its writes are numbered from NUMBER on.
 
-Every 512 bytes of every file name its inode, the place and the number of the write. Standard output has each name that any inode ever had, and the directory's inode;
+Every 512 bytes of every file name its inode, the place and the number of the write. Standard output
+has each name that any inode ever had, and the directory's inode;
 and what was cut, changed or removed.
 """
 
@@ -26,7 +28,9 @@ class Exercise:
         self.folders = [Path()]
         self.files: list[Path] = []
         for folder, _, names in os.walk("."):
-            self.files += [Path(folder, name) for name in names if not Path(folder, name).is_symlink()]
+            self.files += [
+                Path(folder, name) for name in names if not Path(folder, name).is_symlink()
+            ]
             self.folders += [Path(folder)] if folder != "." else []
         self.files.sort()
         self.folders.sort()
@@ -34,7 +38,15 @@ class Exercise:
             self.named(path)
 
     def named(self, path: Path) -> None:
-        inside = [Path(folder, name) for folder, folders, names in os.walk(path) for name in folders + names] if path in self.folders else []
+        inside = (
+            [
+                Path(folder, name)
+                for folder, folders, names in os.walk(path)
+                for name in folders + names
+            ]
+            if path in self.folders
+            else []
+        )
         for found in (path, *inside):
             print(f"NAME\t{os.lstat(found).st_ino}\t{found.parent.stat().st_ino}\t/{found}")
 
@@ -58,7 +70,10 @@ class Exercise:
             length += TAG  # no sector keeps the end of the number that was there
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         inode = os.fstat(descriptor).st_ino
-        sectors = (f"TAG {inode} {at} {self.number} ".encode().ljust(SECTOR, b".") for at in range(start, start + length, SECTOR))
+        sectors = (
+            f"TAG {inode} {at} {self.number} ".encode().ljust(SECTOR, b".")
+            for at in range(start, start + length, SECTOR)
+        )
         os.pwrite(descriptor, b"".join(sectors)[:length], start)
         if is_synced:
             os.fsync(descriptor)
@@ -98,8 +113,14 @@ class Exercise:
         target = self.fresh()
         if path not in (target, *target.parents):
             path.rename(target)
-            self.folders = [target / folder.relative_to(path) if folder.is_relative_to(path) else folder for folder in self.folders]
-            self.files = [target / file.relative_to(path) if file.is_relative_to(path) else file for file in self.files]
+            self.folders = [
+                target / folder.relative_to(path) if folder.is_relative_to(path) else folder
+                for folder in self.folders
+            ]
+            self.files = [
+                target / file.relative_to(path) if file.is_relative_to(path) else file
+                for file in self.files
+            ]
             self.named(target)
 
     def move(self, among: list[Path], path: Path) -> None:
@@ -128,15 +149,28 @@ class Exercise:
         path = self.rng.choice(self.files)
         self.lost(path)
         place = self.rng.randrange(path.stat().st_size // SECTOR + 1) * SECTOR
-        command = ["fallocate", "--punch-hole", "--offset", str(place), "--length", str(SECTOR * self.rng.randrange(1, 100)), path]
+        command = [
+            "fallocate",
+            "--punch-hole",
+            "--offset",
+            str(place),
+            "--length",
+            str(SECTOR * self.rng.randrange(1, 100)),
+            path,
+        ]
         subprocess.run(command, check=False, stderr=subprocess.DEVNULL)  # ext2 cannot
 
     def xattr(self) -> None:
-        """Some values are of this inode alone; those of others may be shared, with the blocks that they are in."""
+        """Some values are of this inode alone; those of others may be shared, with the blocks that
+        they are in."""
         path = self.rng.choice(self.files)
         value = self.rng.choice(("x", f"OWNER {os.lstat(path).st_ino} ")) * 3000
         with suppress(OSError):  # too large for this one
-            os.setxattr(path, f"user.{self.rng.randrange(5)}", value[: self.rng.choice((10, 300, 900, 3000))].encode())
+            os.setxattr(
+                path,
+                f"user.{self.rng.randrange(5)}",
+                value[: self.rng.choice((10, 300, 900, 3000))].encode(),
+            )
 
     def symlink(self) -> None:
         path = self.fresh()
@@ -156,8 +190,22 @@ class Exercise:
 def main() -> None:
     seed, operations, *number = sys.argv[1:]
     exercise = Exercise(seed, *map(int, number))
-    often = {exercise.create: 30, exercise.change: 25, exercise.remove: 10, exercise.rename: 6, exercise.truncate: 4, exercise.make_folder: 4}
-    seldom = {exercise.link: 3, exercise.symlink: 3, exercise.xattr: 6, exercise.read: 5, exercise.mode: 4, exercise.fill_folder: 2}
+    often = {
+        exercise.create: 30,
+        exercise.change: 25,
+        exercise.remove: 10,
+        exercise.rename: 6,
+        exercise.truncate: 4,
+        exercise.make_folder: 4,
+    }
+    seldom = {
+        exercise.link: 3,
+        exercise.symlink: 3,
+        exercise.xattr: 6,
+        exercise.read: 5,
+        exercise.mode: 4,
+        exercise.fill_folder: 2,
+    }
     rarely = {exercise.punch: 1, exercise.rename_folder: 1, exercise.sync: 1}
     weights = often | seldom | rarely
     for operation in exercise.rng.choices(list(weights), list(weights.values()), k=int(operations)):

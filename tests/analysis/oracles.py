@@ -1,4 +1,5 @@
-"""What the file systems' own tools say of blocks of an image, beside what we say of the writes that made them."""
+"""What the file systems' own tools say of blocks of an image, beside what we say of the writes that
+made them."""
 
 import random
 import re
@@ -53,9 +54,15 @@ class Row(btrfs.Row):
 class LastWriters:
     """For each sector of a disk, the row that wrote it last before a phase."""
 
-    def __init__(self, table: pa.Table, phases: Sequence[str], image: Path, disk: str = "main") -> None:
-        columns = ["home_structure" if name == "home" else name for name in Row.__dataclass_fields__]
-        within = table.filter(pc.and_(pc.equal(table["disk"], disk), pc.is_in(table["phase"], pa.array(phases)))).select(columns)
+    def __init__(
+        self, table: pa.Table, phases: Sequence[str], image: Path, disk: str = "main"
+    ) -> None:
+        columns = [
+            "home_structure" if name == "home" else name for name in Row.__dataclass_fields__
+        ]
+        within = table.filter(
+            pc.and_(pc.equal(table["disk"], disk), pc.is_in(table["phase"], pa.array(phases)))
+        ).select(columns)
         self.rows = [Row(*values) for values in zip(*within.to_pydict().values(), strict=True)]
         self.image = np.memmap(image, dtype=np.uint8, mode="r").reshape(-1, SECTOR)
         self.sectors = np.full(len(self.image), -1, dtype=np.int64)
@@ -70,13 +77,20 @@ class LastWriters:
         """Blocks (their bytes) that the workload wrote, and some that mkfs did."""
         numbers = self.sectors[:: block_bytes // SECTOR]
         by_workload = np.array([row.phase not in ("before", "mkfs") for row in self.rows] + [False])
-        mine, other = np.nonzero(by_workload[numbers])[0], np.nonzero((numbers >= 0) & ~by_workload[numbers])[0]
-        chosen = rng.sample(mine.tolist(), min(len(mine), BLOCKS)) + rng.sample(other.tolist(), min(len(other), BLOCKS // 4))
+        mine, other = (
+            np.nonzero(by_workload[numbers])[0],
+            np.nonzero((numbers >= 0) & ~by_workload[numbers])[0],
+        )
+        chosen = rng.sample(mine.tolist(), min(len(mine), BLOCKS)) + rng.sample(
+            other.tolist(), min(len(other), BLOCKS // 4)
+        )
         return [block * block_bytes for block in chosen]
 
     def tagged(self, at: int, length: int) -> int | None:
         """The inode that a block names."""
-        tag = re.search(rb"TAG (\d+) ", self.image[at // SECTOR : (at + length) // SECTOR].tobytes())
+        tag = re.search(
+            rb"TAG (\d+) ", self.image[at // SECTOR : (at + length) // SECTOR].tobytes()
+        )
         return int(tag[1]) if tag else None
 
     def is_zero(self, at: int, length: int) -> bool:
@@ -85,13 +99,17 @@ class LastWriters:
 
     def owned(self, at: int, length: int) -> int | None:
         """The inode whose attribute a block holds."""
-        tag = re.search(rb"OWNER (\d+) ", self.image[at // SECTOR : (at + length) // SECTOR].tobytes())
+        tag = re.search(
+            rb"OWNER (\d+) ", self.image[at // SECTOR : (at + length) // SECTOR].tobytes()
+        )
         return int(tag[1]) if tag else None
 
     def tags(self) -> Iterator[tuple[Row, int, int]]:
         """Sectors that say whose they are: the row, the byte of the disk, the inode."""
         written = np.nonzero(self.sectors >= 0)[0]
-        tagged = written[(self.image[written, :4] == np.frombuffer(b"TAG ", dtype=np.uint8)).all(axis=1)]
+        tagged = written[
+            (self.image[written, :4] == np.frombuffer(b"TAG ", dtype=np.uint8)).all(axis=1)
+        ]
         for sector in tagged.tolist():
             if match := re.match(rb"TAG (\d+) \d+ \d+ \.", self.image[sector].tobytes()):
                 yield self.rows[self.sectors[sector]], sector * SECTOR, int(match[1])
@@ -101,7 +119,8 @@ class LastWriters:
 class Names:
     """What each inode was ever called.
 
-    Where a directory may reach the disk without the ones above it (no journal, an fsync's log tree or fast commit), a path on the disk
+    Where a directory may reach the disk without the ones above it (no journal, an fsync's log tree
+    or fast commit), a path on the disk
     may be one that never was: then each step of it must have been.
     """
 
@@ -110,7 +129,8 @@ class Names:
     """FAT has none: a file goes by its first cluster, and the kernel makes numbers up."""
     root: int = 0
     lost: set[int] = field(default_factory=set)
-    """What was removed, cut or written again: what was written before may be of no inode on the disk, ever."""
+    """What was removed, cut or written again: what was written before may be of no inode on the
+    disk, ever."""
     paths: defaultdict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
     steps: defaultdict[tuple[int, str], set[int]] = field(default_factory=lambda: defaultdict(set))
 
@@ -138,7 +158,11 @@ def check_tags(last: LastWriters, names: Names) -> int:
         if "tree" in (row.home or row.structure) or row.structure in ("node", "mft"):
             continue  # where btrfs, reiserfs, f2fs and NTFS keep short files
         what = f"byte {at} is of inode {inode}, {sorted(names.paths[inode])}: {row}"
-        if at > row.offset and (row.home or row.structure) in ("directory", "directory_index", "symlink"):
+        if at > row.offset and (row.home or row.structure) in (
+            "directory",
+            "directory_index",
+            "symlink",
+        ):
             continue  # behind names and a symbolic link's target is left what the block held before
         if row.structure == "journal_copy" or row.structure == "log":
             assert row.home == "file_data" or row.structure == "log", what
@@ -147,7 +171,8 @@ def check_tags(last: LastWriters, names: Names) -> int:
             lost += 1
             continue
         assert row.structure == "file_data", what
-        # A file that was made and removed between two commits: its name, or that it was there at all, never reached the disk.
+        # A file that was made and removed between two commits: its name, or that it was there at
+        # all, never reached the disk.
         is_told = row.inode == inode or not names.has_inodes
         if inode in names.lost and (row.inode is None or (is_told and row.path is None)):
             lost += 1
@@ -155,7 +180,8 @@ def check_tags(last: LastWriters, names: Names) -> int:
         assert row.inode == inode or not names.has_inodes, what
         assert names.has(inode, row.path), what
         count += 1
-    # Of what is freed before a commit nothing on the disk says whose it was. Compressed data shows few tags.
+    # Of what is freed before a commit nothing on the disk says whose it was. Compressed data shows
+    # few tags.
     assert lost <= (count + lost) // 5, f"{lost} of {count + lost} sectors are of no inode"
     return count
 
@@ -165,7 +191,11 @@ def check_ext(image: Path, last: LastWriters, names: Names, rng: random.Random) 
     theirs = Image(image)
     blocks = [at // theirs.block_bytes for at in last.sample(theirs.block_bytes, rng)]
     owners = theirs.owners(blocks)
-    structures = {inode: theirs.structures(inode) for inode in set(owners.values()) if inode > 10 or inode == 2}
+    structures = {
+        inode: theirs.structures(inode)
+        for inode in set(owners.values())
+        if inode > 10 or inode == 2
+    }
     for block in blocks:
         row, inode = last.at(block * theirs.block_bytes), owners.get(block)
         assert row
@@ -173,44 +203,71 @@ def check_ext(image: Path, last: LastWriters, names: Names, rng: random.Random) 
         if block in theirs.fixed:
             assert row.structure == theirs.fixed[block], what
         elif inode in theirs.own_files:
-            assert row.structure == theirs.structures(inode)[1].get(block, theirs.own_files[inode]), what
+            assert row.structure == theirs.structures(inode)[1].get(
+                block, theirs.own_files[inode]
+            ), what
         elif inode in structures:
             usual, special = structures[inode]
             assert row.structure.removesuffix("_index") == special.get(block, usual), what
             if row.phase in ("before", "mkfs"):
                 continue  # what mkfs makes is told, not whose it is
-            # Several inodes may share one block of attributes; what an inode was given and has not written is another's.
-            given = row.structure == "file_data" and row.inode == last.tagged(block * theirs.block_bytes, theirs.block_bytes)
+            # Several inodes may share one block of attributes; what an inode was given and has not
+            # written is another's.
+            given = row.structure == "file_data" and row.inode == last.tagged(
+                block * theirs.block_bytes, theirs.block_bytes
+            )
             assert row.inode == inode or row.structure == "xattr" or given, what
             called = row.inode
-            if usual == "xattr" and (owner := last.owned(block * theirs.block_bytes, theirs.block_bytes)):
+            if usual == "xattr" and (
+                owner := last.owned(block * theirs.block_bytes, theirs.block_bytes)
+            ):
                 called = owner
             is_shared = usual == "xattr" and called == row.inode
-            assert row.path in ("/", "/lost+found") or names.has(called, row.path) or (is_shared and row.path), f"{what}: {names.paths[inode]}"
+            assert (
+                row.path in ("/", "/lost+found")
+                or names.has(called, row.path)
+                or (is_shared and row.path)
+            ), f"{what}: {names.paths[inode]}"
         elif inode == 8:
-            assert row.structure == theirs.structures(8)[1].get(block) or row.structure.startswith("journal_"), what
+            assert row.structure == theirs.structures(8)[1].get(block) or row.structure.startswith(
+                "journal_"
+            ), what
         elif inode is None:
-            assert row.structure in OWNED | {"unused", "mmp"} or row.phase in ("before", "mkfs"), what
+            assert row.structure in OWNED | {"unused", "mmp"} or row.phase in ("before", "mkfs"), (
+                what
+            )
     return len(blocks)
 
 
 def check_xfs(image: Path, last: LastWriters, names: Names, rng: random.Random) -> int:
     """`blockuse` of xfs_db."""
-    facts = dict(re.findall(r"^(\w+) = (\d+)$", _xfs_db(image, ["sb 0", "p blocksize agblocks agblklog"]), re.MULTILINE))
+    facts = dict(
+        re.findall(
+            r"^(\w+) = (\d+)$",
+            _xfs_db(image, ["sb 0", "p blocksize agblocks agblklog"]),
+            re.MULTILINE,
+        )
+    )
     size, group, shift = (int(facts[name]) for name in ("blocksize", "agblocks", "agblklog"))
     places = last.sample(size, rng)
     commands = ["blockget -n"]
     for at in places:
         block = at // size
         commands += [f"fsblock {(block // group) << shift | block % group}", "blockuse"]
-    uses = re.findall(r"^block \d+ \(\S+\) type (\S+)(?: inode (\d+))?", _xfs_db(image, commands), re.MULTILINE)
+    uses = re.findall(
+        r"^block \d+ \(\S+\) type (\S+)(?: inode (\d+))?", _xfs_db(image, commands), re.MULTILINE
+    )
     assert len(uses) == len(places)
     compared = 0
     for at, (kind, inode) in zip(places, uses, strict=True):
         row = last.at(at)
         assert row
         # Freed since, never used, or headers of several kinds in one block.
-        if kind.startswith("free") or row.structure == "unused" or (kind in ("sb", "agf", "agi", "agfl") and row.length < size):
+        if (
+            kind.startswith("free")
+            or row.structure == "unused"
+            or (kind in ("sb", "agf", "agi", "agfl") and row.length < size)
+        ):
             continue
         what = f"block at {at} is {kind} of inode {inode}: {row}"
         assert row.structure in XFS_KINDS[kind], what
@@ -225,7 +282,9 @@ def check_xfs(image: Path, last: LastWriters, names: Names, rng: random.Random) 
 def _xfs_db(image: Path, commands: list[str]) -> str:
     log = image.with_suffix(".log")
     words = ["xfs_db", "-r", *(["-l", log] if log.exists() else []), image]
-    answer = subprocess.run(words, input="\n".join(commands) + "\n", check=True, capture_output=True, text=True)
+    answer = subprocess.run(
+        words, input="\n".join(commands) + "\n", check=True, capture_output=True, text=True
+    )
     return answer.stdout.replace("xfs_db> ", "")
 
 
@@ -233,9 +292,21 @@ def check_btrfs(image: Path, last: LastWriters, names: Names, rng: random.Random
     """`dump-tree`: each tree's blocks and each file's extents, where each copy of them lies."""
     theirs = tools.read([image], 0)
     called = tools.Image(
-        [], 0, names=defaultdict(set, {(5, inode): {(0, Path(path).name) for path in paths} for inode, paths in names.paths.items()})
+        [],
+        0,
+        names=defaultdict(
+            set,
+            {
+                (5, inode): {(0, Path(path).name) for path in paths}
+                for inode, paths in names.paths.items()
+            },
+        ),
     )
-    writers = {(0, at): last.rows[number] for at, number in enumerate(last.sectors[:: tools.SECTOR // SECTOR].tolist()) if number >= 0}
+    writers = {
+        (0, at): last.rows[number]
+        for at, number in enumerate(last.sectors[:: tools.SECTOR // SECTOR].tolist())
+        if number >= 0
+    }
     return btrfs.check_blocks(theirs, writers) + btrfs.check_data(theirs, writers, rng, [called])
 
 

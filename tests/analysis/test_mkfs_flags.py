@@ -1,4 +1,5 @@
-"""Random flags of mkfs, random mount options, random work: what we say of random blocks is what other tools and the blocks themselves say.
+"""Random flags of mkfs, random mount options, random work: what we say of random blocks is what
+other tools and the blocks themselves say.
 
 FSCOST_FLAG_DRAWS=200 draws that many of each family (a soak); FSCOST_TEST_SEED repeats a run.
 """
@@ -28,7 +29,11 @@ pytestmark = pytest.mark.root
 
 HERE = Path(__file__).parent
 COUNTS = {"ext": 8, "xfs": 5, "btrfs": 5}
-DRAWS = [(family, number) for family, count in COUNTS.items() for number in range(int(os.environ.get("FSCOST_FLAG_DRAWS") or count))]
+DRAWS = [
+    (family, number)
+    for family, count in COUNTS.items()
+    for number in range(int(os.environ.get("FSCOST_FLAG_DRAWS") or count))
+]
 MOST_UNKNOWN = 0.001
 LEAST_COMPARED = 300
 """Blocks of each draw, whatever was refused before it: thousands in all."""
@@ -48,13 +53,18 @@ def record(family: str, number: int, seed: int, rng: random.Random, folder: Path
     (folder / "input").mkdir()
     shutil.copy(HERE / "exercise.py", folder / "input")
     shell = f"python3 {{input}}/exercise.py {seed}-{number}-%d %d %d"
-    steps = (Step("one", shell % (1, 500, 0), settle="remount"), Step("two", shell % (2, 400, 1_000_000)))
+    steps = (
+        Step("one", shell % (1, 500, 0), settle="remount"),
+        Step("two", shell % (2, 400, 1_000_000)),
+    )
     work = Workload("mine", steps, disk_bytes=1 << 20, input=folder / "input")
     for refused in range(MOST_REFUSED + 1):
         spelled = draw(family, rng)
         print(f"FSCOST_TEST_SEED={seed}: {spelled}")
         options = LabOptions(folder / f"cell{refused}", DISK_BYTES[family], keep_recording=True)
-        result = NativeLab(find_binaries()).run(Cell(profile.resolve(spelled), work, 0, seed % 1000, 0), options, lambda name: None)
+        result = NativeLab(find_binaries()).run(
+            Cell(profile.resolve(spelled), work, 0, seed % 1000, 0), options, lambda name: None
+        )
         if result.kind not in ("mkfs", "mount"):
             break
         print(f"refused by {result.kind}: {result.because}")
@@ -62,14 +72,21 @@ def record(family: str, number: int, seed: int, rng: random.Random, folder: Path
     assert result.recording
     assert result.output
     has_journal = not re.search(r"^ext2|\^has_journal", spelled)
-    names = Names(is_atomic=family == "xfs" or (family == "ext" and has_journal and "fast_commit" not in spelled))
-    for inode, parent, path in re.findall(r"^NAME\t(\d+)\t(\d+)\t(.+)$", result.output.read_text(), re.MULTILINE):
+    names = Names(
+        is_atomic=family == "xfs"
+        or (family == "ext" and has_journal and "fast_commit" not in spelled)
+    )
+    for inode, parent, path in re.findall(
+        r"^NAME\t(\d+)\t(\d+)\t(.+)$", result.output.read_text(), re.MULTILINE
+    ):
         names.add(int(inode), int(parent), path)
     return Drawn(spelled, result.recording, names)
 
 
 @pytest.mark.parametrize(("family", "number"), DRAWS)
-def test_what_was_written_is_what_the_tools_say(family: str, number: int, tmp_path: Path, seed: int) -> None:
+def test_what_was_written_is_what_the_tools_say(
+    family: str, number: int, tmp_path: Path, seed: int
+) -> None:
     rng = random.Random(f"{seed}/{family}/{number}")
     check(family, record(family, number, seed, rng, tmp_path), rng, tmp_path)
 
@@ -85,8 +102,15 @@ def check(family: str, drawn: Drawn, rng: random.Random, folder: Path) -> None:
                 export_image(recording, disk, (folder / mark).with_suffix(suffix), mark=mark)
     assert pc.sum(table["length"]).as_py() == written
     within = explanation.within(explanation.measured).table
-    unknown = within.filter(pc.or_(pc.equal(within["structure"], "unknown"), pc.fill_null(pc.equal(within["home_structure"], "unknown"), False)))
-    assert (pc.sum(unknown["length"]).as_py() or 0) <= MOST_UNKNOWN * pc.sum(within["length"]).as_py(), unknown.slice(0, 5).to_pylist()
+    unknown = within.filter(
+        pc.or_(
+            pc.equal(within["structure"], "unknown"),
+            pc.fill_null(pc.equal(within["home_structure"], "unknown"), False),
+        )
+    )
+    assert (pc.sum(unknown["length"]).as_py() or 0) <= MOST_UNKNOWN * pc.sum(
+        within["length"]
+    ).as_py(), unknown.slice(0, 5).to_pylist()
 
     compared = 0
     for mark in ("two", "end"):

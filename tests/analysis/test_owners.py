@@ -1,4 +1,5 @@
-"""Whose data is: files that are removed, nameless, or written again before any metadata about them reaches the disk. The bytes of each path are known."""
+"""Whose data is: files that are removed, nameless, or written again before any metadata about them
+reaches the disk. The bytes of each path are known."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,13 +56,23 @@ CASES = {
         {"/old": 20, None: 200},
     ),
     "nameless, before one that has its inode": Case(
-        ("xfs", "ext4"), 'nameless(200); os.sync(); os.fsync(put("named", 20)); os.sync()', {"/named": 20, None: 200}, disk_mib=512
+        ("xfs", "ext4"),
+        'nameless(200); os.sync(); os.fsync(put("named", 20)); os.sync()',
+        {"/named": 20, None: 200},
+        disk_mib=512,
     ),
     "written again before it is mapped": Case(
-        ("xfs", "ext4"), 'os.fsync(put("a", 256, os.O_DIRECT, times=2)); os.sync()', {"/a": 512}, disk_mib=512
+        ("xfs", "ext4"),
+        'os.fsync(put("a", 256, os.O_DIRECT, times=2)); os.sync()',
+        {"/a": 512},
+        disk_mib=512,
     ),
     "written again elsewhere before it is mapped": Case(
-        ("btrfs",), 'os.fsync(put("a", 256, os.O_DIRECT, times=2)); os.sync()', {"/a": 256, None: 256}, doubtful=256, disk_mib=256
+        ("btrfs",),
+        'os.fsync(put("a", 256, os.O_DIRECT, times=2)); os.sync()',
+        {"/a": 256, None: 256},
+        doubtful=256,
+        disk_mib=256,
     ),
     "gone between a fast commit and a full one": Case(
         ("ext4 -O fast_commit",),
@@ -72,12 +83,17 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("name", "profile"), [(name, profile) for name, case in CASES.items() for profile in case.profiles])
+@pytest.mark.parametrize(
+    ("name", "profile"),
+    [(name, profile) for name, case in CASES.items() for profile in case.profiles],
+)
 def test_data_is_its_own_files(name: str, profile: str, tmp_path: Path) -> None:
     case = CASES[name]
     (tmp_path / "input").mkdir()
     (tmp_path / "input" / "work.py").write_text(PRELUDE + case.script.replace("; ", "\n"))
-    work = Workload("mine", (Step("work", "python3 {input}/work.py"),), disk_bytes=MIB, input=tmp_path / "input")
+    work = Workload(
+        "mine", (Step("work", "python3 {input}/work.py"),), disk_bytes=MIB, input=tmp_path / "input"
+    )
     table = explain(record(profile, work, tmp_path / "cell", case.disk_mib)).table
     is_data = pc.and_(pc.equal(table["structure"], "file_data"), pc.equal(table["phase"], "work"))
     data = table.filter(is_data).combine_chunks()
@@ -87,5 +103,9 @@ def test_data_is_its_own_files(name: str, profile: str, tmp_path: Path) -> None:
 
 def _sums(data: pa.Table) -> dict[str | None, int]:
     paths = data["path"].cast(pa.string())
-    sums = pa.table({"path": paths, "length": data["length"]}).group_by("path").aggregate([("length", "sum")])
+    sums = (
+        pa.table({"path": paths, "length": data["length"]})
+        .group_by("path")
+        .aggregate([("length", "sum")])
+    )
     return dict(zip(sums["path"].to_pylist(), sums["length_sum"].to_pylist(), strict=True))

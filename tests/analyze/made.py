@@ -14,7 +14,16 @@ SECTOR = 512
 FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8
 LOG_MAGIC = 0x6A736677736872
 S = 10**9
-JOURNAL = frozenset({"journal_descriptor", "journal_copy", "journal_commit", "journal_superblock", "log", "log_tree"})
+JOURNAL = frozenset(
+    {
+        "journal_descriptor",
+        "journal_copy",
+        "journal_commit",
+        "journal_superblock",
+        "log",
+        "log_tree",
+    }
+)
 _DEFAULTS: dict[str, Any] = {
     "phase": "work",
     "disk": "main",
@@ -34,13 +43,29 @@ def row(structure: str, home: str | None = None, **columns: Any) -> dict[str, An
 
 
 def explanation(
-    rows: Sequence[dict[str, Any]], family: str = "ext", marks: Sequence[Mark] = (), batches: int = 1, is_timed: bool = True
+    rows: Sequence[dict[str, Any]],
+    family: str = "ext",
+    marks: Sequence[Mark] = (),
+    batches: int = 1,
+    is_timed: bool = True,
 ) -> Explanation:
     """Of these rows, in so many batches."""
-    whole = [{**_DEFAULTS, "event": number, "time_ns": (number + 1) * S, **each} for number, each in enumerate(rows)]
+    whole = [
+        {**_DEFAULTS, "event": number, "time_ns": (number + 1) * S, **each}
+        for number, each in enumerate(rows)
+    ]
     columns = {name: [each.get(name) for each in whole] for name in SCHEMA.names}
-    arrays = [pa.array(columns[field.name], field.type.value_type if pa.types.is_dictionary(field.type) else field.type) for field in SCHEMA]
-    arrays = [array.dictionary_encode() if pa.types.is_dictionary(field.type) else array for array, field in zip(arrays, SCHEMA, strict=True)]
+    arrays = [
+        pa.array(
+            columns[field.name],
+            field.type.value_type if pa.types.is_dictionary(field.type) else field.type,
+        )
+        for field in SCHEMA
+    ]
+    arrays = [
+        array.dictionary_encode() if pa.types.is_dictionary(field.type) else array
+        for array, field in zip(arrays, SCHEMA, strict=True)
+    ]
     table = pa.table(arrays, schema=SCHEMA)
     size = max(1, -(-len(rows) // batches))
     chunks = pa.Table.from_batches(table.to_batches(max_chunksize=size), schema=SCHEMA)
@@ -48,19 +73,34 @@ def explanation(
     return Explanation.of(chunks, {"main": family}, phases, JOURNAL, marks=marks, is_timed=is_timed)
 
 
-def commit(number: int, homes: Sequence[tuple[str, int]], at_ns: int, **columns: Any) -> list[dict[str, Any]]:
-    """A transaction of ext: descriptor, a copy of each home (structure and block), commit block a millisecond later."""
+def commit(
+    number: int, homes: Sequence[tuple[str, int]], at_ns: int, **columns: Any
+) -> list[dict[str, Any]]:
+    """A transaction of ext: descriptor, a copy of each home (structure and block), commit block a
+    millisecond later."""
     common = {"transaction": number, "cause": "log", "time_ns": at_ns}
     copies = [
-        row("journal_copy", structure, home_offset=block * BLOCK, **{**common, "cause": "allocation", **columns}) for structure, block in homes
+        row(
+            "journal_copy",
+            structure,
+            home_offset=block * BLOCK,
+            **{**common, "cause": "allocation", **columns},
+        )
+        for structure, block in homes
     ]
-    return [row("journal_descriptor", **common), *copies, row("journal_commit", **{**common, "time_ns": at_ns + 10**6})]
+    return [
+        row("journal_descriptor", **common),
+        *copies,
+        row("journal_commit", **{**common, "time_ns": at_ns + 10**6}),
+    ]
 
 
 def changes(before: bytes, after: bytes) -> list[tuple[int, bytes]]:
     """Each block that is different, with its offset."""
     offsets = range(0, len(after), BLOCK)
-    return [(o, after[o : o + BLOCK]) for o in offsets if before[o : o + BLOCK] != after[o : o + BLOCK]]
+    return [
+        (o, after[o : o + BLOCK]) for o in offsets if before[o : o + BLOCK] != after[o : o + BLOCK]
+    ]
 
 
 def entry(offset: int, content: bytes, flags: int = 0, text: bytes = b"") -> bytes:
@@ -69,6 +109,13 @@ def entry(offset: int, content: bytes, flags: int = 0, text: bytes = b"") -> byt
 
 
 def log_of(phases: Mapping[str, Sequence[tuple[int, bytes] | tuple[int, bytes, int]]]) -> bytes:
-    """A dm-log-writes log: of each phase the writes, each an offset, its content and, if any, its flags."""
-    entries = [e for name, writes in phases.items() for e in (entry(0, b"", MARK, name.encode()), *(entry(*write) for write in writes))]
-    return struct.pack("<QQQI", LOG_MAGIC, 1, len(entries), SECTOR).ljust(SECTOR, b"\0") + b"".join(entries)
+    """A dm-log-writes log: of each phase the writes, each an offset, its content and, if any, its
+    flags."""
+    entries = [
+        e
+        for name, writes in phases.items()
+        for e in (entry(0, b"", MARK, name.encode()), *(entry(*write) for write in writes))
+    ]
+    return struct.pack("<QQQI", LOG_MAGIC, 1, len(entries), SECTOR).ljust(SECTOR, b"\0") + b"".join(
+        entries
+    )

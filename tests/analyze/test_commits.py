@@ -1,4 +1,5 @@
-"""Why a transaction was committed: from the calls that were heard, and from the pattern where none were."""
+"""Why a transaction was committed: from the calls that were heard, and from the pattern where none
+were."""
 
 from typing import Any
 
@@ -14,12 +15,15 @@ FORCED, TIMER, SETTLE, OTHER = Why.FORCED, Why.TIMER, Why.SETTLE, Why.OTHER
 
 
 def marks(*calls: tuple[dict[str, Any] | None, ...] | dict[str, Any] | None) -> list[Mark]:
-    """Phases of 100 s: `work` and so on; one of `calls` for each, noted in the mark that ends it."""
+    """Phases of 100 s: `work` and so on; one of `calls` for each, noted in the mark that ends
+    it."""
     details = [{}] + [{} if each is None else {"sync_calls": each} for each in calls]
     return [Mark(100 * S * number, f"m{number}", detail) for number, detail in enumerate(details)]
 
 
-def why(begins_ns: list[int], *calls: Any, family: str = "ext", took_ns: int = 2 * MS) -> tuple[list[Why], bool]:
+def why(
+    begins_ns: list[int], *calls: Any, family: str = "ext", took_ns: int = 2 * MS
+) -> tuple[list[Why], bool]:
     begin = np.array(begins_ns, np.int64)
     found = reasons(family, begin, begin + took_ns, marks(*calls), True)
     return list(found.why), found.inferred
@@ -27,28 +31,50 @@ def why(begins_ns: list[int], *calls: Any, family: str = "ext", took_ns: int = 2
 
 def heard(*times_ns: int, count: int | None = None) -> dict[str, Any]:
     differences = np.diff([0, *times_ns]) // 1000
-    return {"count": len(times_ns) if count is None else count, "after_us": [int(each) for each in differences]}
+    return {
+        "count": len(times_ns) if count is None else count,
+        "after_us": [int(each) for each in differences],
+    }
 
 
 def test_a_pattern_tells_early_from_late() -> None:
-    # One that comes 2 s after the beginning of its phase, another 1 s later; then the timer's; then the last.
+    # One that comes 2 s after the beginning of its phase, another 1 s later; then the timer's; then
+    # the last.
     assert why([2 * S, 3 * S, 9 * S, 20 * S], None) == ([FORCED, FORCED, TIMER, SETTLE], True)
-    assert why([2 * S, 23 * S, 60 * S, 80 * S], None, family="xfs") == ([FORCED, FORCED, TIMER, SETTLE], True)
+    assert why([2 * S, 23 * S, 60 * S, 80 * S], None, family="xfs") == (
+        [FORCED, FORCED, TIMER, SETTLE],
+        True,
+    )
 
 
 @pytest.mark.parametrize(("family", "period_s"), [("ext", 5), ("xfs", 30), ("btrfs", 30)])
 def test_a_timer_may_come_a_second_early(family: str, period_s: int) -> None:
     least = (period_s - 1) * S
-    assert why([least, 2 * least, 3 * least - MS, 99 * S], None, family=family) == ([TIMER, TIMER, FORCED, SETTLE], True)
+    assert why([least, 2 * least, 3 * least - MS, 99 * S], None, family=family) == (
+        [TIMER, TIMER, FORCED, SETTLE],
+        True,
+    )
 
 
 @pytest.mark.parametrize(
-    ("told", "third"), [(30, FORCED), (None, TIMER), (0, TIMER), (-1, TIMER), ("30", TIMER), (True, TIMER), (1 << 70, TIMER)]
+    ("told", "third"),
+    [
+        (30, FORCED),
+        (None, TIMER),
+        (0, TIMER),
+        (-1, TIMER),
+        ("30", TIMER),
+        (True, TIMER),
+        (1 << 70, TIMER),
+    ],
 )
 def test_a_mount_option_sets_the_timer(told: object, third: Why) -> None:
     """A mark may hold anything: it comes with the recording."""
     begin = np.array([2 * S, 3 * S, 9 * S, 60 * S, 70 * S], np.int64)
-    noted = [Mark(mark.at_ns, mark.name, mark.detail | ({} if told is None else {"commit_s": told})) for mark in marks(None)]
+    noted = [
+        Mark(mark.at_ns, mark.name, mark.detail | ({} if told is None else {"commit_s": told}))
+        for mark in marks(None)
+    ]
     found = reasons("ext", begin, begin + MS, noted, True)
     assert list(found.why) == [FORCED, FORCED, third, TIMER, SETTLE]
 
@@ -60,11 +86,15 @@ def test_a_timer_runs_from_the_transaction_before_or_from_the_phase() -> None:
 
 def test_calls_that_were_heard_tell_for_certain() -> None:
     calls = heard(8 * S - MS, 10 * S - MS)
-    assert why([2 * S, 8 * S, 10 * S, 15 * S, 30 * S], calls) == ([OTHER, FORCED, FORCED, TIMER, SETTLE], False)
+    assert why([2 * S, 8 * S, 10 * S, 15 * S, 30 * S], calls) == (
+        [OTHER, FORCED, FORCED, TIMER, SETTLE],
+        False,
+    )
 
 
 def test_calls_that_needed_no_commit_force_none() -> None:
-    """A program that overwrites and calls fdatasync all the time; the timer commits its mtimes every five seconds."""
+    """A program that overwrites and calls fdatasync all the time; the timer commits its mtimes
+    every five seconds."""
     calls = heard(*(number * 10 * MS for number in range(1, 2000)))
     assert why([5 * S, 10 * S, 15 * S, 20 * S], calls) == ([TIMER, TIMER, TIMER, SETTLE], False)
 
@@ -91,7 +121,10 @@ def test_what_makes_no_sense_is_as_if_it_were_not_there(noted: Any) -> None:
 
 
 def test_calls_of_btrfs_are_served_by_log_trees() -> None:
-    assert why([40 * S, 99 * S], heard(40 * S - MS, 50 * S), family="btrfs") == ([TIMER, SETTLE], True)
+    assert why([40 * S, 99 * S], heard(40 * S - MS, 50 * S), family="btrfs") == (
+        [TIMER, SETTLE],
+        True,
+    )
 
 
 def test_without_times_nothing_is_said() -> None:

@@ -34,7 +34,13 @@ DATA_BYTES = 7 * 4096
 def fscost(*arguments: str) -> subprocess.CompletedProcess[str]:
     program = Path(sys.executable).with_name("fscost")
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    return subprocess.run([program, "explain", *arguments], capture_output=True, text=True, check=False, env=environment)
+    return subprocess.run(
+        [program, "explain", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
 
 
 def recorded_bytes(recording: Path) -> dict[str, int]:
@@ -42,7 +48,9 @@ def recorded_bytes(recording: Path) -> dict[str, int]:
     found: dict[str, int] = {}
     for interval in capture.intervals(recording):
         totals = interval.disks.values()
-        found[interval.name] = found.get(interval.name, 0) + sum(t["write_bytes"] + t["zero_bytes"] for t in totals)
+        found[interval.name] = found.get(interval.name, 0) + sum(
+            t["write_bytes"] + t["zero_bytes"] for t in totals
+        )
     return found
 
 
@@ -52,7 +60,9 @@ def explained_bytes(explanation: Explanation) -> dict[str, int]:
 
 def test_every_byte_is_in_one_row_of_its_phase(recording: Path) -> None:
     explanation = analyze.explain(recording)
-    assert explained_bytes(explanation) == {name: count for name, count in recorded_bytes(recording).items() if count}
+    assert explained_bytes(explanation) == {
+        name: count for name, count in recorded_bytes(recording).items() if count
+    }
     assert explanation.families == {"main": "ext"}
     assert explanation.measured == ["work", "again"]
     assert analyze.unknown_bytes(explanation) == 0
@@ -78,13 +88,19 @@ def test_a_file_is_found_with_its_path_and_its_inode(recording: Path) -> None:
 def test_each_way_to_sum_has_all_bytes(recording: Path, by: By) -> None:
     explanation = analyze.explain(recording)
     groups = analyze.groups(explanation, by)
-    assert sum(group.bytes for group in groups) == analyze.total_bytes(explanation) == sum(recorded_bytes(recording).values())
+    assert (
+        sum(group.bytes for group in groups)
+        == analyze.total_bytes(explanation)
+        == sum(recorded_bytes(recording).values())
+    )
     assert all(sum(group.parts.values()) == group.bytes for group in groups)
 
 
 def made_up(*rows: tuple[str, str | None, str, int, int | None]) -> Explanation:
     """Of structure, home, cause, length and transaction."""
-    structure, home, cause, length, transaction = (list(column) for column in zip(*rows, strict=True))
+    structure, home, cause, length, transaction = (
+        list(column) for column in zip(*rows, strict=True)
+    )
     table = pa.table(
         {
             "structure": pa.array(structure).dictionary_encode(),
@@ -103,7 +119,9 @@ def made_up(*rows: tuple[str, str | None, str, int, int | None]) -> Explanation:
             "doubtful": pa.array([False] * len(rows)),
         }
     )
-    return Explanation.of(table, {"main": "ext"}, ["work"], {"journal_copy", "journal_commit"}, is_timed=False)
+    return Explanation.of(
+        table, {"main": "ext"}, ["work"], {"journal_copy", "journal_commit"}, is_timed=False
+    )
 
 
 def test_findings_say_what_the_sums_say() -> None:
@@ -122,7 +140,9 @@ def test_findings_say_what_the_sums_say() -> None:
 
 
 def test_what_is_not_understood_is_said_first() -> None:
-    explanation = made_up(("unknown", None, "unknown", 5, None), ("directory", None, "names", 995, None))
+    explanation = made_up(
+        ("unknown", None, "unknown", 5, None), ("directory", None, "names", 995, None)
+    )
     [only] = analyze.findings(explanation)
     assert only.startswith("0.5 % of the bytes are not understood")
 
@@ -151,7 +171,9 @@ def test_the_command_prints_a_table(recording: Path) -> None:
     assert whole["rest"] is None
     assert largest["groups"] == whole["groups"][:2]
     assert largest["rest"]["groups"] == len(whole["groups"]) - 2
-    assert largest["rest"]["write_bytes"] == whole["write_bytes"] - sum(group["write_bytes"] for group in largest["groups"])
+    assert largest["rest"]["write_bytes"] == whole["write_bytes"] - sum(
+        group["write_bytes"] for group in largest["groups"]
+    )
     assert sum(largest["rest"]["parts"].values()) == largest["rest"]["write_bytes"]
 
 
@@ -166,7 +188,11 @@ def test_json_and_parquet_have_the_same_bytes(recording: Path, tmp_path: Path) -
     out = tmp_path / "bytes.parquet"
     told = fscost(str(recording), "--json", "--by", "file", "--parquet", str(out), "--all")
     found = json.loads(told.stdout)
-    assert found["write_bytes"] == sum(group["write_bytes"] for group in found["groups"]) == pc.sum(pq.read_table(out)["length"]).as_py()
+    assert (
+        found["write_bytes"]
+        == sum(group["write_bytes"] for group in found["groups"])
+        == pc.sum(pq.read_table(out)["length"]).as_py()
+    )
     assert found["unknown_write_bytes"] == found["doubtful_owner_write_bytes"] == 0
     assert (found["families"], found["end"]) == ({"main": "ext"}, "finished")
 
@@ -181,7 +207,9 @@ def test_json_and_parquet_have_the_same_bytes(recording: Path, tmp_path: Path) -
         (["{r}", "--parquet", "{t}/no/x"], "there is no folder"),
     ],
 )
-def test_bad_input_is_one_error(arguments: list[str], words: str, recording: Path, tmp_path: Path) -> None:
+def test_bad_input_is_one_error(
+    arguments: list[str], words: str, recording: Path, tmp_path: Path
+) -> None:
     told = fscost(*(a.format(r=recording, t=tmp_path) for a in arguments))
     assert told.returncode == 2
     assert words in told.stderr
@@ -189,11 +217,16 @@ def test_bad_input_is_one_error(arguments: list[str], words: str, recording: Pat
 
 
 def blocks_of_the_docs(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs/explaining.md").read_text(), re.DOTALL)
+    return re.findall(
+        rf"```{language}\n(.*?)```", (ROOT / "docs/explaining.md").read_text(), re.DOTALL
+    )
 
 
-def test_the_queries_of_the_docs_run(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As they stand there, on a real recording and on a table made by hand that has what the recording has not."""
+def test_the_queries_of_the_docs_run(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As they stand there, on a real recording and on a table made by hand that has what the
+    recording has not."""
     monkeypatch.chdir(tmp_path)
     whole = analyze.explain(recording)
     whole.write_parquet(tmp_path / "bytes.parquet")
@@ -205,7 +238,11 @@ def test_the_queries_of_the_docs_run(recording: Path, tmp_path: Path, monkeypatc
     assert sum(row[4] for row in answers[1]) == analyze.total_bytes(whole)
     assert {row[0]: row[1:3] for row in answers[4]}[".txt"] == (1, DATA_BYTES)
     (tmp_path / "bytes.parquet").unlink()
-    rows = [row("file_data"), *commit(1, [("inode_table", 5)], S), *commit(2, [("inode_table", 5), ("directory", 6)], 3 * S)]
+    rows = [
+        row("file_data"),
+        *commit(1, [("inode_table", 5)], S),
+        *commit(2, [("inode_table", 5), ("directory", 6)], 3 * S),
+    ]
     explanation(rows).write_parquet(tmp_path / "bytes.parquet")
     answers = [duckdb.sql(query).fetchall() for query in queries]
     assert [each[:4] for each in answers[3]] == [(5 * BLOCK, "inode_table", None, 2)]
@@ -219,26 +256,37 @@ def test_the_queries_of_the_docs_run(recording: Path, tmp_path: Path, monkeypatc
 
 def test_the_docs_name_every_column(recording: Path) -> None:
     text = (ROOT / "docs/explaining.md").read_text()
-    assert [name for name in analyze.explain(recording).table.column_names if f"| `{name}` |" not in text] == []
+    assert [
+        name
+        for name in analyze.explain(recording).table.column_names
+        if f"| `{name}` |" not in text
+    ] == []
 
 
 @pytest.mark.root
 @pytest.mark.parametrize("spelled", ["ext4", "xfs", "btrfs"])
 def test_a_real_cell_is_explained_to_the_byte(tmp_path: Path, spelled: str) -> None:
     steps = (
-        Step("make", "mkdir t; for i in $(seq 200); do head -c $((i * 97)) /dev/urandom > t/$i.bin; done; sync"),
+        Step(
+            "make",
+            "mkdir t; for i in $(seq 200); do head -c $((i * 97)) /dev/urandom > t/$i.bin; done; sync",
+        ),
         Step("read", "cat t/* > /dev/null; touch t; sync", drop_caches=True),
         Step("delete", "rm -r t"),
         Step("fsync", "for i in $(seq 20); do echo $i >> log; sync log; done"),
     )
     cell = Cell(profile.resolve(spelled), Workload("mine", steps, disk_bytes=MIB), 0, 7, 0)
     result = NativeLab(find_binaries()).run(
-        cell, LabOptions(tmp_path / "cell", disk_size_bytes=512 * MIB, keep_recording=True), lambda name: None
+        cell,
+        LabOptions(tmp_path / "cell", disk_size_bytes=512 * MIB, keep_recording=True),
+        lambda name: None,
     )
     assert result.status == "done", f"{result.status} ({result.kind}): {result.because}"
     assert result.recording is not None
     explanation = analyze.explain(result.recording)
-    assert explained_bytes(explanation) == {name: count for name, count in recorded_bytes(result.recording).items() if count}
+    assert explained_bytes(explanation) == {
+        name: count for name, count in recorded_bytes(result.recording).items() if count
+    }
     assert analyze.unknown_bytes(explanation) <= 0.001 * analyze.total_bytes(explanation)
     made = explanation.within(["make"])
     [directory] = [group for group in analyze.groups(made, By.DIRECTORY) if group.name == "/t"]
@@ -246,10 +294,13 @@ def test_a_real_cell_is_explained_to_the_byte(tmp_path: Path, spelled: str) -> N
     of_fsync = analyze.report(explanation, ["fsync"], By.STRUCTURE, None)
     journal = of_fsync.journal
     assert journal is not None
-    # Every fsync is a commit that somebody asked for; of btrfs one that a log tree serves, or a whole commit.
+    # Every fsync is a commit that somebody asked for; of btrfs one that a log tree serves, or a
+    # whole commit.
     assert journal.reasons.count(Why.FORCED) + journal.log_syncs >= 19
     assert journal.count + journal.log_syncs <= 30
-    assert journal.bytes == analyze.kinds(explanation.within(["fsync"]))["journal"] + (journal.log_syncs * 4096)
+    assert journal.bytes == analyze.kinds(explanation.within(["fsync"]))["journal"] + (
+        journal.log_syncs * 4096
+    )
     if spelled == "ext4":
         share = round(100 * journal.copy_bytes / of_fsync.write_bytes)
         assert f"{share} % of the bytes were the journal's copies of blocks" in of_fsync.findings

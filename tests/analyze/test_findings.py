@@ -1,4 +1,5 @@
-"""Each finding with its figure: of tables made by hand; each with a table that stays just below what is worth saying."""
+"""Each finding with its figure: of tables made by hand; each with a table that stays just below
+what is worth saying."""
 
 import re
 from typing import Any
@@ -14,8 +15,13 @@ MARKS = [Mark(0, "work"), Mark(100 * S, "end")]
 ATIME = {"atime_alone": True, "cause": "atime"}
 
 
-def files(count: int, blocks: int, directory: str = "/d", structure: str = "file_data") -> list[dict[str, Any]]:
-    return [row(structure, path=f"{directory}/{number}", length=blocks * BLOCK) for number in range(count)]
+def files(
+    count: int, blocks: int, directory: str = "/d", structure: str = "file_data"
+) -> list[dict[str, Any]]:
+    return [
+        row(structure, path=f"{directory}/{number}", length=blocks * BLOCK)
+        for number in range(count)
+    ]
 
 
 def said(rows: list[dict[str, Any]], family: str = "ext") -> list[str]:
@@ -28,19 +34,32 @@ def unnumbered(finding: str) -> str:
 
 
 CASES = {
-    "unknown": ([*files(1, 99), row("unknown", cause="unknown")], "1 % of the bytes are not understood: all that follows may be off by as much"),
+    "unknown": (
+        [*files(1, 99), row("unknown", cause="unknown")],
+        "1 % of the bytes are not understood: all that follows may be off by as much",
+    ),
     "doubtful": (
         [*files(1, 99), row("file_data", doubtful=True)],
         "1 % of the bytes are data of files that the disk does not identify for certain",
     ),
-    "atime": ([*files(1, 3), row("inode_table", **ATIME)], "25 % of the bytes were access times alone: noatime would have avoided them"),
+    "atime": (
+        [*files(1, 3), row("inode_table", **ATIME)],
+        "25 % of the bytes were access times alone: noatime would have avoided them",
+    ),
     "proportion": (
         [*files(1, 4), row("inode_table"), row("journal_superblock"), row("journal_superblock")],
         "for each byte of file data, 0.25 bytes of metadata and 0.5 of journal or log were written",
     ),
-    "copies": ([*files(1, 16), *commit(1, [("directory", 1), ("directory", 2)], 9 * S)], "10 % of the bytes were the journal's copies of blocks"),
+    "copies": (
+        [*files(1, 16), *commit(1, [("directory", 1), ("directory", 2)], 9 * S)],
+        "10 % of the bytes were the journal's copies of blocks",
+    ),
     "again": (
-        [*files(1, 13), *commit(1, [("directory", 1)], 9 * S), *commit(2, [("directory", 1), ("directory", 2)], 10 * S)],
+        [
+            *files(1, 13),
+            *commit(1, [("directory", 1)], 9 * S),
+            *commit(2, [("directory", 1), ("directory", 2)], 10 * S),
+        ],
         "5 % of the bytes were journal copies of blocks that an earlier transaction had copied already",
     ),
     "neighbour": (
@@ -62,7 +81,10 @@ CASES = {
         [*files(1, 3), row("inode_table", cause="lazy_init")],
         "25 % of the bytes were zeros for what mkfs had left for later (ext4: -E lazy_itable_init=0,lazy_journal_init=0 does it in mkfs)",
     ),
-    "copy": ([*files(1, 3), row("superblock", copy=1)], "25 % of the bytes were second and further copies of the same content (DUP, RAID)"),
+    "copy": (
+        [*files(1, 3), row("superblock", copy=1)],
+        "25 % of the bytes were second and further copies of the same content (DUP, RAID)",
+    ),
     "directory": (
         [*files(1, 3), row("directory", path="/d"), *files(1, 1, directory="/e")],
         "/d is the directory that cost most: 80 % of the bytes (data 12 KiB, metadata 4 KiB)",
@@ -82,13 +104,15 @@ CASES = {
 def test_a_finding_states_its_figure(name: str) -> None:
     rows, sentence = CASES[name]
     assert sentence in said(rows)
-    # Beside a thousand times as many bytes it is not worth a word, but for the proportion, which is always told.
+    # Beside a thousand times as many bytes it is not worth a word, but for the proportion, which is
+    # always told.
     beside = said([*rows, row("file_data", path="/x", length=10**9)])
     assert name == "proportion" or unnumbered(sentence) not in map(unnumbered, beside)
 
 
 def test_from_a_hundredth_on_copies_are_worth_saying() -> None:
-    """Two transactions of a descriptor, a copy and a commit, beside data: one block in a hundred was copied before."""
+    """Two transactions of a descriptor, a copy and a commit, beside data: one block in a hundred
+    was copied before."""
     commits = [*commit(1, [("directory", 1)], 9 * S), *commit(2, [("directory", 1)], 10 * S)]
     again = "1 % of the bytes were journal copies of blocks that an earlier transaction had copied already"
     assert again in said([*files(1, 94), *commits])
@@ -97,21 +121,38 @@ def test_from_a_hundredth_on_copies_are_worth_saying() -> None:
 
 def test_log_trees_and_metadata_in_the_log_are_found() -> None:
     superblock = {"offset": 65536, "transaction": 7}
-    log_trees = [*files(1, 5), row("log_tree", transaction=8, length=4 * BLOCK), row("superblock", **superblock)]
-    assert "50 % of the bytes were the log trees and superblocks of 1 fsync, 20 KiB each" in said(log_trees, family="btrfs")
-    assert "50 % of the bytes were metadata in the log" in said([*files(1, 1), row("log", "directory", transaction=1)], family="xfs")
+    log_trees = [
+        *files(1, 5),
+        row("log_tree", transaction=8, length=4 * BLOCK),
+        row("superblock", **superblock),
+    ]
+    assert "50 % of the bytes were the log trees and superblocks of 1 fsync, 20 KiB each" in said(
+        log_trees, family="btrfs"
+    )
+    assert "50 % of the bytes were metadata in the log" in said(
+        [*files(1, 1), row("log", "directory", transaction=1)], family="xfs"
+    )
 
 
 def test_small_files_are_not_blamed_for_what_fsync_cost() -> None:
-    commits = [each for number in range(1, 60) for each in commit(number, [("inode_table", 5)], 20 * S + number * 10**7)]
+    commits = [
+        each
+        for number in range(1, 60)
+        for each in commit(number, [("inode_table", 5)], 20 * S + number * 10**7)
+    ]
     assert not [line for line in said([*files(100, 1), *commits]) if "files of" in line]
 
 
 def test_what_xfs_logs_again_is_no_whole_block() -> None:
     item = {"cause": "names", "length": BLOCK}
-    rows = [row("log", "inode_chunk", home_offset=512, transaction=number, **item) for number in (1, 2)]
+    rows = [
+        row("log", "inode_chunk", home_offset=512, transaction=number, **item) for number in (1, 2)
+    ]
     found = said([*files(1, 18), *rows], family="xfs")
-    assert "5 % of the bytes were metadata in the log, of blocks and inodes that an earlier checkpoint had logged already" in found
+    assert (
+        "5 % of the bytes were metadata in the log, of blocks and inodes that an earlier checkpoint had logged already"
+        in found
+    )
     assert not [line for line in found if "journal copies" in line]
 
 

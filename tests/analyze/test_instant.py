@@ -1,4 +1,5 @@
-"""What a disk held at an instant: by hand, where each byte's fate is known, and of a log that the kernel's target might have written."""
+"""What a disk held at an instant: by hand, where each byte's fate is known, and of a log that the
+kernel's target might have written."""
 
 import json
 import subprocess
@@ -35,7 +36,12 @@ def batch(*requests: tuple[str, int, int, bool]) -> pa.RecordBatch:
 
 WRITES = [
     ("write", 1, 10, False),
-    ("write", 2, 20, False),  # Completes after the flush was submitted: that flush does not cover it.
+    (
+        "write",
+        2,
+        20,
+        False,
+    ),  # Completes after the flush was submitted: that flush does not cover it.
     ("flush", 15, 30, False),
     ("write", 31, 40, True),
     ("read", 41, 45, False),
@@ -49,9 +55,20 @@ WRITES = [
 
 @pytest.mark.parametrize("at", range(1, 9))
 @pytest.mark.parametrize(
-    ("instant", "volatile"), [(9, []), (29, [10, 20]), (30, [20]), (60, [20, 50]), (70, [50]), (94, [50, 80]), (95, [50, 80, 95])]
+    ("instant", "volatile"),
+    [
+        (9, []),
+        (29, [10, 20]),
+        (30, [20]),
+        (60, [20, 50]),
+        (70, [50]),
+        (94, [50, 80]),
+        (95, [50, 80, 95]),
+    ],
 )
-def test_durable_is_what_completed_before_a_completed_flush_was_submitted(at: int, instant: int, volatile: list[int]) -> None:
+def test_durable_is_what_completed_before_a_completed_flush_was_submitted(
+    at: int, instant: int, volatile: list[int]
+) -> None:
     """However the requests are cut into batches."""
     requests = _Requests(instant, 2)
     for part in (WRITES[:at], WRITES[at:]):
@@ -72,9 +89,13 @@ def test_requests_before_under_way_and_after_are_listed() -> None:
 
 @pytest.fixture
 def logged(tmp_path: Path) -> Path:
-    """A disk without a file system: flushed A, then B, and C by FUA, then the mark `later` and D."""
+    """A disk without a file system: flushed A, then B, and C by FUA, then the mark `later` and
+    D."""
     a, b, c, d = (bytes([number]) * BLOCK for number in b"ABCD")
-    phases = {"work": [(0, a), (0, b"", FLUSH), (BLOCK, b), (2 * BLOCK, c, FUA)], "later": [(3 * BLOCK, d)]}
+    phases = {
+        "work": [(0, a), (0, b"", FLUSH), (BLOCK, b), (2 * BLOCK, c, FUA)],
+        "later": [(3 * BLOCK, d)],
+    }
     log, out = tmp_path / "log", tmp_path / "recording"
     log.write_bytes(log_of(phases))
     capture.import_dm_log_writes(log, out)
@@ -90,7 +111,9 @@ def test_an_instant_of_a_recording(logged: Path) -> None:
     assert (found.phase, found.phase_written, found.written_bytes) == ("later", [], 3 * BLOCK)
     assert (found.volatile_bytes, found.volatile_requests) == (BLOCK, 1)
     assert [each.offset for each in found.before] == [0, 0, BLOCK, 2 * BLOCK]
-    assert [(each.offset, each.length, each.structure) for each in found.after] == [(3 * BLOCK, BLOCK, "unknown")]
+    assert [(each.offset, each.length, each.structure) for each in found.after] == [
+        (3 * BLOCK, BLOCK, "unknown")
+    ]
     assert [each.op for each in instant_of(logged, "later", 1).before] == ["write"]
     assert instant_of(logged, "0").phase == "work"
     assert instant_of(logged, "100").volatile_bytes == 2 * BLOCK
@@ -103,8 +126,13 @@ def test_what_is_no_instant_is_an_error_that_names_the_marks(logged: Path, at: s
         instant_of(logged, at)
 
 
-@pytest.mark.parametrize(("structures", "volatile", "state"), [(1, [], "being written"), (2, [], "durable"), (2, [2], "complete")])
-def test_a_transaction_is_being_written_until_its_commit_block_is_there(structures: int, volatile: list[int], state: str) -> None:
+@pytest.mark.parametrize(
+    ("structures", "volatile", "state"),
+    [(1, [], "being written"), (2, [], "durable"), (2, [2], "complete")],
+)
+def test_a_transaction_is_being_written_until_its_commit_block_is_there(
+    structures: int, volatile: list[int], state: str
+) -> None:
     rows = [
         row("journal_commit", transaction=6),
         row("journal_descriptor", transaction=7),
@@ -125,10 +153,17 @@ LAP = 1 << 32
 
 
 def log_between(tail: int, head: int, *replayed: int, unfinished: int = 0) -> XfsRecovery:
-    return XfsRecovery(tail, head, 2, 8192, 5, frozenset(replayed), frozenset({unfinished} if unfinished else ()))
+    return XfsRecovery(
+        tail, head, 2, 8192, 5, frozenset(replayed), frozenset({unfinished} if unfinished else ())
+    )
 
 
-def newest(family: str, rows: list[dict[str, object]], whole: BtrfsRecovery | XfsRecovery, durable: BtrfsRecovery | XfsRecovery) -> _Rows:
+def newest(
+    family: str,
+    rows: list[dict[str, object]],
+    whole: BtrfsRecovery | XfsRecovery,
+    durable: BtrfsRecovery | XfsRecovery,
+) -> _Rows:
     found = _Rows(10**18, pa.array([], pa.int64()).to_numpy(), set(), whole)
     explanation(rows, family).prepare([], found)
     return found
@@ -137,22 +172,45 @@ def newest(family: str, rows: list[dict[str, object]], whole: BtrfsRecovery | Xf
 @pytest.mark.parametrize(
     ("whole", "durable", "state"),
     [
-        (log_between(LAP, LAP + 20, LAP, unfinished=LAP + 16), log_between(LAP, LAP + 20, LAP, unfinished=LAP + 16), "being written"),
+        (
+            log_between(LAP, LAP + 20, LAP, unfinished=LAP + 16),
+            log_between(LAP, LAP + 20, LAP, unfinished=LAP + 16),
+            "being written",
+        ),
         (log_between(LAP, LAP + 30, LAP, LAP + 16), log_between(LAP, LAP + 16, LAP), "complete"),
-        (log_between(LAP, LAP + 30, LAP, LAP + 16), log_between(LAP, LAP + 30, LAP, LAP + 16), "durable"),
+        (
+            log_between(LAP, LAP + 30, LAP, LAP + 16),
+            log_between(LAP, LAP + 30, LAP, LAP + 16),
+            "durable",
+        ),
         # Unmounted: it lies before the tail.
         (log_between(LAP + 40, LAP + 40), log_between(LAP + 40, LAP + 40), "durable"),
     ],
 )
-def test_a_checkpoint_is_complete_once_a_mount_would_replay_it(whole: XfsRecovery, durable: XfsRecovery, state: str) -> None:
-    rows = [row("log", "agf", transaction=LAP), row("log", "agi", transaction=LAP + 16), row("log", transaction=LAP + 18)]
+def test_a_checkpoint_is_complete_once_a_mount_would_replay_it(
+    whole: XfsRecovery, durable: XfsRecovery, state: str
+) -> None:
+    rows = [
+        row("log", "agf", transaction=LAP),
+        row("log", "agi", transaction=LAP + 16),
+        row("log", transaction=LAP + 18),
+    ]
     running = newest("xfs", rows, whole, durable).running(durable)
     assert running is not None
-    assert (running.unit, running.name, running.bytes, running.state) == ("checkpoint", "1:16", BLOCK, state)
+    assert (running.unit, running.name, running.bytes, running.state) == (
+        "checkpoint",
+        "1:16",
+        BLOCK,
+        state,
+    )
 
 
-@pytest.mark.parametrize(("whole", "durable", "state"), [(7, 7, "being written"), (8, 7, "complete"), (8, 8, "durable")])
-def test_a_commit_is_complete_once_a_superblock_leads_to_it(whole: int, durable: int, state: str) -> None:
+@pytest.mark.parametrize(
+    ("whole", "durable", "state"), [(7, 7, "being written"), (8, 7, "complete"), (8, 8, "durable")]
+)
+def test_a_commit_is_complete_once_a_superblock_leads_to_it(
+    whole: int, durable: int, state: str
+) -> None:
     rows = [
         row("fs_tree", transaction=7),
         row("superblock", transaction=7),
@@ -167,11 +225,22 @@ def test_a_commit_is_complete_once_a_superblock_leads_to_it(whole: int, durable:
     found = newest("btrfs", rows, most, least)
     running = found.running(least)
     assert running is not None
-    assert (running.unit, running.name, running.bytes, running.state) == ("commit", "8", BLOCK, state)
-    assert found.behind_superblock() == [("log_tree", 2 * BLOCK), ("file_data", BLOCK), *([("fs_tree", BLOCK)] if whole == 7 else [])]
+    assert (running.unit, running.name, running.bytes, running.state) == (
+        "commit",
+        "8",
+        BLOCK,
+        state,
+    )
+    assert found.behind_superblock() == [
+        ("log_tree", 2 * BLOCK),
+        ("file_data", BLOCK),
+        *([("fs_tree", BLOCK)] if whole == 7 else []),
+    ]
 
 
-def test_what_a_mount_would_begin_with_is_told_with_and_without_what_is_not_durable(tmp_path: Path) -> None:
+def test_what_a_mount_would_begin_with_is_told_with_and_without_what_is_not_durable(
+    tmp_path: Path,
+) -> None:
     """A btrfs, and a superblock of another generation that leads nowhere: not flushed."""
     image = tmp_path / "image"
     image.touch()
@@ -182,7 +251,11 @@ def test_what_a_mount_would_begin_with_is_told_with_and_without_what_is_not_dura
     later = bytearray(made[at : at + BLOCK])
     later[0x48:0x50] = (generation + 1).to_bytes(8, "little")
     log, recording = tmp_path / "log", tmp_path / "recording"
-    phases = {"mkfs": [*changes(bytes(len(made)), made), (0, b"", FLUSH)], "mount": [(at, bytes(later))], "end": []}
+    phases = {
+        "mkfs": [*changes(bytes(len(made)), made), (0, b"", FLUSH)],
+        "mount": [(at, bytes(later))],
+        "end": [],
+    }
     log.write_bytes(log_of(phases))
     capture.import_dm_log_writes(log, recording)
     found = instant_of(recording, "end")
@@ -190,7 +263,10 @@ def test_what_a_mount_would_begin_with_is_told_with_and_without_what_is_not_dura
     assert found.durable_recovery == BtrfsRecovery(generation, True, 0, [])
     text = "\n".join(output.lines(found, "title", None))
     assert f"commit {generation + 1}, whose tree of roots is not there" in text
-    assert f"Without what is not durable: a mount would go on from commit {generation}, no log tree" in text
+    assert (
+        f"Without what is not durable: a mount would go on from commit {generation}, no log tree"
+        in text
+    )
     assert json.loads(json.dumps(found.json()))["durable_recovery"]["generation"] == generation
 
 

@@ -1,4 +1,5 @@
-"""What is said of journals and logs: of tables made by hand, where every number can be counted with a finger, and of a real one."""
+"""What is said of journals and logs: of tables made by hand, where every number can be counted with
+a finger, and of a real one."""
 
 import pytest
 
@@ -27,13 +28,25 @@ def test_copies_of_what_was_copied_before_are_counted(batches: int) -> None:
         *commit(8, [("inode_table", 5)], 11 * S),
         # One row of three blocks: 4 is new, 5 and 6 are not.
         row("journal_descriptor", transaction=9, cause="log", time_ns=30 * S),
-        row("journal_copy", "inode_table", transaction=9, length=3 * BLOCK, home_offset=4 * BLOCK, time_ns=30 * S),
+        row(
+            "journal_copy",
+            "inode_table",
+            transaction=9,
+            length=3 * BLOCK,
+            home_offset=4 * BLOCK,
+            time_ns=30 * S,
+        ),
         row("journal_commit", transaction=9, cause="log", time_ns=31 * S),
         row("journal_superblock", cause="log"),
         row("inode_table", transaction=8, offset=5 * BLOCK, time_ns=40 * S),
     ]
     journal = of(rows, marks=MARKS, batches=batches)
-    assert (journal.copies, journal.again, journal.again_bytes, journal.copy_bytes) == (6, 3, 3 * BLOCK, 6 * BLOCK)
+    assert (journal.copies, journal.again, journal.again_bytes, journal.copy_bytes) == (
+        6,
+        3,
+        3 * BLOCK,
+        6 * BLOCK,
+    )
     assert (journal.most_again, journal.most_again_structure) == (3, "inode_table")
     assert [(t.number, t.blocks, t.bytes, t.why) for t in journal.transactions] == [
         (7, 2, 4 * BLOCK, Why.TIMER),
@@ -80,7 +93,10 @@ def test_a_log_of_xfs_has_checkpoints_and_its_own_headers(batches: int) -> None:
         row("inode_chunk", length=BLOCK),
     ]
     journal = of(rows, family="xfs", marks=MARKS, batches=batches)
-    assert [(each.number, each.blocks, each.bytes) for each in journal.transactions] == [(100, 3, 312 + 600 + 512), (200, 1, 200)]
+    assert [(each.number, each.blocks, each.bytes) for each in journal.transactions] == [
+        (100, 3, 312 + 600 + 512),
+        (200, 1, 200),
+    ]
     assert (journal.again, journal.most_again) == (1, 2)
     assert journal.checkpoint_bytes == BLOCK
 
@@ -88,12 +104,21 @@ def test_a_log_of_xfs_has_checkpoints_and_its_own_headers(batches: int) -> None:
 @pytest.mark.parametrize(
     ("home", "line"),
     [
-        ("inode_chunk", "logged before  66.7 % of 3 blocks and inodes (each once a checkpoint); one inode 3 times"),
-        ("agf", "logged before  66.7 % of 3 blocks and inodes (each once a checkpoint); one block (agf) 3 times"),
+        (
+            "inode_chunk",
+            "logged before  66.7 % of 3 blocks and inodes (each once a checkpoint); one inode 3 times",
+        ),
+        (
+            "agf",
+            "logged before  66.7 % of 3 blocks and inodes (each once a checkpoint); one block (agf) 3 times",
+        ),
     ],
 )
 def test_what_is_printed_of_what_was_logged_before(home: str, line: str) -> None:
-    rows = [row("log", home, home_offset=512, transaction=number, cause="names", length=200) for number in (1, 2, 3)]
+    rows = [
+        row("log", home, home_offset=512, transaction=number, cause="names", length=200)
+        for number in (1, 2, 3)
+    ]
     whole = explanation(rows, family="xfs", marks=MARKS)
     printed = list(explained.lines(analyze.report(whole, ["work"], analyze.By.STRUCTURE, 5), None))
     assert line in printed
@@ -116,12 +141,22 @@ def test_btrfs_serves_fsyncs_by_log_trees_between_its_commits(batches: int) -> N
     ]
     journal = of(rows, family="btrfs", marks=MARKS, batches=batches)
     assert (journal.log_syncs, journal.log_sync_bytes) == (2, 2 * (16384 + 4096))
-    assert [(each.number, each.bytes) for each in journal.transactions] == [(7, 4096), (8, 16384 + 2 * 4096), (9, 16384 + 4096)]
+    assert [(each.number, each.bytes) for each in journal.transactions] == [
+        (7, 4096),
+        (8, 16384 + 2 * 4096),
+        (9, 16384 + 4096),
+    ]
     assert journal.again is None
 
 
 def test_what_the_recording_does_not_tell_is_not_said() -> None:
-    rows = [row("journal_descriptor", transaction=1), row("journal_copy", "directory", transaction=1), row("journal_commit", transaction=1)]
+    rows = [
+        row("journal_descriptor", transaction=1),
+        row("journal_copy", "directory", transaction=1),
+        row("journal_commit", transaction=1),
+    ]
     assert of(rows).again is None
     assert analyze.journal(explanation([row("file_data")])) is None
-    assert analyze.journal(explanation([row("journal_commit", transaction=1)], family="none")) is None
+    assert (
+        analyze.journal(explanation([row("journal_commit", transaction=1)], family="none")) is None
+    )

@@ -16,12 +16,16 @@ TRIAL = 445
 class Case:
     """One bad input.
 
-    `arguments` run the program in a fork of a warm process; `shell` is bash that runs `$F`, as a process of its own, where streams, limits,
-    signals or the start of Python matter. `prepare` is bash that comes first, and `after` bash that must succeed when it is over. `env`, `cwd` and `inside` (bash in
-    the mount namespace of the case) are for `arguments`. `$W` is the case's working directory, `$B` a folder with finished runs `run` and `other`, `$R` the
+    `arguments` run the program in a fork of a warm process; `shell` is bash that runs `$F`, as a
+    process of its own, where streams, limits,
+    signals or the start of Python matter. `prepare` is bash that comes first, and `after` bash that
+    must succeed when it is over. `env`, `cwd` and `inside` (bash in
+    the mount namespace of the case) are for `arguments`. `$W` is the case's working directory, `$B`
+    a folder with finished runs `run` and `other`, `$R` the
     recording of the first cell of `run`.
     `exit` is the exit status, of several any. `says` is a pattern that the output must have.
-    `remedy` says whether an error must have a second line with what to do, which all but failed cells have.
+    `remedy` says whether an error must have a second line with what to do, which all but failed
+    cells have.
     `limit_s` is when it counts as one that hangs. `trial` is its number in the trial that found it.
     """
 
@@ -42,7 +46,11 @@ class Case:
 
 def load() -> list[Case]:
     """All, in the order of the files."""
-    return [_case(file.stem, number, table) for file in _files() for number, table in enumerate(tomllib.loads(file.read_text())["case"])]
+    return [
+        _case(file.stem, number, table)
+        for file in _files()
+        for number, table in enumerate(tomllib.loads(file.read_text())["case"])
+    ]
 
 
 def left_out() -> dict[int, str]:
@@ -56,7 +64,9 @@ def _files() -> list[Path]:
 
 
 def _case(stem: str, number: int, table: dict[str, Any]) -> Case:
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    values = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
+    }
     if isinstance(values.get("exit"), int):
         values["exit"] = (values["exit"],)
     return Case(name=f"{stem}-{values.pop('name', number)}", **values)

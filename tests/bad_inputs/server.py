@@ -1,7 +1,10 @@
-"""Runs the program many times without starting Python each time: one warm process that forks, and each child is `fscost` from `main` on.
+"""Runs the program many times without starting Python each time: one warm process that forks, and
+each child is `fscost` from `main` on.
 
-One JSON request a line on standard input, one answer a line on standard output. The child gets a session, a working directory, an environment and streams
-of its own, as a shell would give them, and a network namespace and a /run, to which the lock of runs belongs. This process is in that namespace too until the
+One JSON request a line on standard input, one answer a line on standard output. The child gets a
+session, a working directory, an environment and streams
+of its own, as a shell would give them, and a network namespace and a /run, to which the lock of
+runs belongs. This process is in that namespace too until the
 next request, so that its number stands for one case alone.
 """
 
@@ -16,8 +19,16 @@ import traceback
 from typing import Any
 
 MODULES = (
-    *(f"fscost.cli.{name}" for name in ("app", "compare", "doctor", "explain", "recording", "show", "study", "wear")),
-    *("fscost.analyze", "fscost.cli.output.explained", "fscost.cli.output.instant", "fscost.run.execute"),
+    *(
+        f"fscost.cli.{name}"
+        for name in ("app", "compare", "doctor", "explain", "recording", "show", "study", "wear")
+    ),
+    *(
+        "fscost.analyze",
+        "fscost.cli.output.explained",
+        "fscost.cli.output.instant",
+        "fscost.run.execute",
+    ),
     *("pydantic.type_adapter", "typer._adapters"),
 )
 """All that a command imports on its way: each child would do it again."""
@@ -37,7 +48,10 @@ def serve() -> None:
         child = os.fork()
         if child == 0:
             _become(request)
-        answer = {"status": _wait(child, request["limit_s"]), "namespace": os.readlink("/proc/self/ns/net")}  # noqa: PTH115
+        answer = {
+            "status": _wait(child, request["limit_s"]),
+            "namespace": os.readlink("/proc/self/ns/net"),  # noqa: PTH115
+        }
         print(json.dumps(answer), flush=True)
 
 
@@ -71,7 +85,13 @@ def _become(request: dict[str, Any]) -> None:
             subprocess.run(["bash", "-ec", request["inside"]], check=True, stdin=subprocess.DEVNULL)
         os.chdir(request["within"])
         os.environ.update(request["env"])
-        for number, (path, flags) in enumerate(((os.devnull, os.O_RDONLY), (request["stdout"], os.O_WRONLY), (request["stderr"], os.O_WRONLY))):
+        for number, (path, flags) in enumerate(
+            (
+                (os.devnull, os.O_RDONLY),
+                (request["stdout"], os.O_WRONLY),
+                (request["stderr"], os.O_WRONLY),
+            )
+        ):
             os.dup2(os.open(path, flags | os.O_CREAT, 0o600), number)
         if request["shell"]:
             # Python ignores SIGPIPE, and what it starts would too (signal(7)).

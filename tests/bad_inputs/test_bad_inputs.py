@@ -1,4 +1,5 @@
-"""What hostile and mistaken inputs come to: the expected end, a cause with a remedy, and nothing left behind."""
+"""What hostile and mistaken inputs come to: the expected end, a cause with a remedy, and nothing
+left behind."""
 
 import json
 import os
@@ -23,7 +24,10 @@ CASES = load()
 ENDING_S = 5
 """What the kernel kills with its parent ends soon after it."""
 
-_CRASH = re.compile(r"Traceback \(most recent call last\)|panicked at|^\S*Error: |Exception ignored|RuntimeWarning|UserWarning", re.MULTILINE)
+_CRASH = re.compile(
+    r"Traceback \(most recent call last\)|panicked at|^\S*Error: |Exception ignored|RuntimeWarning|UserWarning",
+    re.MULTILINE,
+)
 _PYTHON = re.compile(r"\(os\.|PosixPath|<class|NoneType|\('\w+',\)|Value error|Input should be")
 _MESSAGE = re.compile(r"^fscost: (?P<cause>.+)\n  (?P<remedy>\S.*)$", re.MULTILINE)
 _OWN_RUN = 'mount -t tmpfs tmpfs /run && mkdir /run/lock && exec "$@"'
@@ -67,12 +71,26 @@ class Runner:
         }
         env["XDG_CACHE_HOME"] = str(self._folder / "cache")
         if case.prepare:
-            subprocess.run(["bash", "-ec", case.prepare], cwd=place / "w", env=os.environ | env, check=True, stdin=subprocess.DEVNULL)
+            subprocess.run(
+                ["bash", "-ec", case.prepare],
+                cwd=place / "w",
+                env=os.environ | env,
+                check=True,
+                stdin=subprocess.DEVNULL,
+            )
         code, left = self._ended(case, place, env)
-        stdout, stderr = ((place / name).read_bytes().decode("utf-8", "replace") for name in ("stdout", "stderr"))
+        stdout, stderr = (
+            (place / name).read_bytes().decode("utf-8", "replace") for name in ("stdout", "stderr")
+        )
         left += [f"file {each.name}" for each in (place / "tmp").iterdir()]
         left += [f"file {each.name}" for each in place.rglob("PWNED")]
-        if case.after and subprocess.run(["bash", "-c", case.after], cwd=place / "w", env=os.environ | env, check=False).returncode != 0:
+        if (
+            case.after
+            and subprocess.run(
+                ["bash", "-c", case.after], cwd=place / "w", env=os.environ | env, check=False
+            ).returncode
+            != 0
+        ):
             left.append(f"what `{case.after}` refuses")
         subprocess.run(["chattr", "-R", "-i", str(place)], stderr=subprocess.DEVNULL, check=False)
         shutil.rmtree(place, ignore_errors=True)
@@ -101,17 +119,25 @@ class Runner:
         server.stdin.flush()
         answer = json.loads(server.stdout.readline())
         end = time.monotonic() + ENDING_S
-        while left := [each for each in _processes_in(answer["namespace"]) if each.name != str(server.pid)]:
+        while left := [
+            each for each in _processes_in(answer["namespace"]) if each.name != str(server.pid)
+        ]:
             if time.monotonic() > end:
                 break
             time.sleep(0.05)
-        return answer["status"], [f"process {(each / 'cmdline').read_bytes()[:80]!r}" for each in left]
+        return answer["status"], [
+            f"process {(each / 'cmdline').read_bytes()[:80]!r}" for each in left
+        ]
 
     def _server(self) -> "subprocess.Popen[str]":
         """One for each thread: a server has one child at a time."""
         if not hasattr(self._servers, "process"):
             self._servers.process = subprocess.Popen(
-                [sys.executable, str(HERE / "server.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, stderr=sys.__stderr__
+                [sys.executable, str(HERE / "server.py")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                stderr=sys.__stderr__,
             )
             self._started.append(self._servers.process)
         process: subprocess.Popen[str] = self._servers.process
@@ -170,10 +196,16 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def ends(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, finished_run: Path) -> Iterator[dict[str, "Future[Ended]"]]:
+def ends(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, finished_run: Path
+) -> Iterator[dict[str, "Future[Ended]"]]:
     """Every chosen case, already on its way."""
     folder = tmp_path_factory.mktemp("cases")
-    chosen = [item.callspec.params["case"] for item in request.session.items if getattr(item, "originalname", "") == test_bad_input.__name__]  # type: ignore[attr-defined]
+    chosen = [
+        item.callspec.params["case"]
+        for item in request.session.items
+        if getattr(item, "originalname", "") == test_bad_input.__name__
+    ]  # type: ignore[attr-defined]
     runner = Runner(folder, finished_run)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {case.name: pool.submit(runner.run, case) for case in chosen}

@@ -21,12 +21,19 @@ class Ended:
 
 
 Fscost = Callable[..., Ended]
-PROGRAM = (sys.executable, "-c", "import sys; sys.argv[0] = 'fscost'; from fscost.cli import main; main()")
+PROGRAM = (
+    sys.executable,
+    "-c",
+    "import sys; sys.argv[0] = 'fscost'; from fscost.cli import main; main()",
+)
 
 
 @pytest.fixture
-def fscost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Fscost:
-    """Call the program in a folder of its own, not on a terminal. In this process: starting Python for each call takes most of the time."""
+def fscost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Fscost:
+    """Call the program in a folder of its own, not on a terminal. In this process: starting Python
+    for each call takes most of the time."""
 
     def run(*arguments: str, columns: int = 100, check: Sequence[int] = (0,)) -> Ended:
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -47,8 +54,16 @@ def fscost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 def compare(fscost: Fscost) -> Fscost:
     """A comparison of a command; `lab` says what the fake lab does."""
 
-    def run(*arguments: str, lab: str = "fake", command: Sequence[str] = ("true",), columns: int = 100, check: Sequence[int] = (0,)) -> Ended:
-        return fscost("compare", "--lab", lab, *arguments, "--", *command, columns=columns, check=check)
+    def run(
+        *arguments: str,
+        lab: str = "fake",
+        command: Sequence[str] = ("true",),
+        columns: int = 100,
+        check: Sequence[int] = (0,),
+    ) -> Ended:
+        return fscost(
+            "compare", "--lab", lab, *arguments, "--", *command, columns=columns, check=check
+        )
 
     return run
 
@@ -60,7 +75,11 @@ def start(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
 
     def run(*arguments: str) -> "subprocess.Popen[str]":
         pipe = subprocess.PIPE
-        started.append(subprocess.Popen([*PROGRAM, *arguments], cwd=tmp_path, stdout=pipe, stderr=pipe, text=True))
+        started.append(
+            subprocess.Popen(
+                [*PROGRAM, *arguments], cwd=tmp_path, stdout=pipe, stderr=pipe, text=True
+            )
+        )
         return started[-1]
 
     yield run

@@ -15,15 +15,22 @@ def test_a_reader_who_goes_ends_it_quietly(command: list[str]) -> None:
     """`fscost profiles | head -0`: as SIGPIPE ends other programs, and without a word."""
     with subprocess.Popen(["sleep", "0"], stdin=subprocess.PIPE) as reader:
         reader.wait()
-        ended = subprocess.run([PROGRAM, *command], stdout=reader.stdin, stderr=subprocess.PIPE, text=True, check=False)
+        ended = subprocess.run(
+            [PROGRAM, *command], stdout=reader.stdin, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert (ended.returncode, ended.stderr) == (141, "")
 
 
 @pytest.mark.parametrize("command", [["--help"], ["profiles"]])
 def test_output_that_has_no_room_is_one_clear_error(command: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
-        ended = subprocess.run([PROGRAM, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert ended.stderr == "fscost: the output cannot be written: No space left on device\n  write it somewhere else, or make room there\n"
+        ended = subprocess.run(
+            [PROGRAM, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (
+        ended.stderr
+        == "fscost: the output cannot be written: No space left on device\n  write it somewhere else, or make room there\n"
+    )
     assert ended.returncode == 2
 
 
@@ -34,8 +41,13 @@ def test_the_version_is_that_of_the_workspace(option: str) -> None:
     assert ended.stdout == f"fscost {manifest['workspace']['package']['version']}\n"
 
 
-@pytest.mark.parametrize("words", [[], ["compare"], ["study"], ["study", "run"], ["recording", "export"]])
+@pytest.mark.parametrize(
+    "words", [[], ["compare"], ["study"], ["study", "run"], ["recording", "export"]]
+)
 def test_every_command_has_a_short_option_for_help(words: list[str]) -> None:
-    short, long = (subprocess.run([PROGRAM, *words, option], capture_output=True, text=True, check=True).stdout for option in ("-h", "--help"))
+    short, long = (
+        subprocess.run([PROGRAM, *words, option], capture_output=True, text=True, check=True).stdout
+        for option in ("-h", "--help")
+    )
     assert "Usage: fscost" in short
     assert short == long

@@ -19,8 +19,22 @@ THREE = ("--min-repetitions", "3", "--max-repetitions", "3")
 PROFILES = ("--on", "ext4", "--on", "ext4 -O ^has_journal", "--on", "xfs")
 
 
-def parts(data: float, journal: float, metadata: float, atime: float = 0, journal_atime: float = 0, unknown: float = 0) -> dict[str, float]:
-    names = (written.FILE_DATA, written.JOURNAL, written.METADATA, written.ATIME, written.JOURNAL_ATIME, written.UNKNOWN)
+def parts(
+    data: float,
+    journal: float,
+    metadata: float,
+    atime: float = 0,
+    journal_atime: float = 0,
+    unknown: float = 0,
+) -> dict[str, float]:
+    names = (
+        written.FILE_DATA,
+        written.JOURNAL,
+        written.METADATA,
+        written.ATIME,
+        written.JOURNAL_ATIME,
+        written.UNKNOWN,
+    )
     return dict(zip(names, (data, journal, metadata, atime, journal_atime, unknown), strict=True))
 
 
@@ -39,7 +53,9 @@ def parts(data: float, journal: float, metadata: float, atime: float = 0, journa
         (parts(1, 1, 1, unknown=1e-9), 3, (8, 8, 8, 0, 0)),
     ],
 )
-def test_a_bar_is_as_long_as_its_bytes(values: dict[str, float], longest: float, lengths: tuple[int, ...]) -> None:
+def test_a_bar_is_as_long_as_its_bytes(
+    values: dict[str, float], longest: float, lengths: tuple[int, ...]
+) -> None:
     drawn = bar(values, longest)
     assert tuple(drawn.count(mark) for mark in BAR_MARKS) == lengths
     assert drawn == "".join(sorted(drawn, key=BAR_MARKS.index))
@@ -48,23 +64,39 @@ def test_a_bar_is_as_long_as_its_bytes(values: dict[str, float], longest: float,
 def test_bars_compare_between_profiles(compare: Run, fscost: Run) -> None:
     compare(*PROFILES, *THREE, "--out", "here")
     text = fscost("show", "here", columns=80).stdout
-    lengths = [sum(line.count(mark) for mark in BAR_MARKS) for line in text.splitlines() if BAR_MARKS[0] * 3 in line]
+    lengths = [
+        sum(line.count(mark) for mark in BAR_MARKS)
+        for line in text.splitlines()
+        if BAR_MARKS[0] * 3 in line
+    ]
     assert len(lengths) == 3
     assert max(lengths) == lengths[0] == BAR_COLUMNS
     legend = " ".join(text.split())
-    for words in ("█ file data", "▓ journal or log", "▒ metadata", "░ of these two, access times alone: what noatime saves"):
+    for words in (
+        "█ file data",
+        "▓ journal or log",
+        "▒ metadata",
+        "░ of these two, access times alone: what noatime saves",
+    ):
         assert words in legend
 
 
 @pytest.mark.parametrize("columns", [80, 100, 120])
 def test_a_bar_is_in_one_line_at_every_width(compare: Run, columns: int) -> None:
-    text = compare("--on", "ext4 -O ^has_journal,^metadata_csum -o noatime,data=ordered", *THREE, columns=columns).stdout
+    text = compare(
+        "--on",
+        "ext4 -O ^has_journal,^metadata_csum -o noatime,data=ordered",
+        *THREE,
+        columns=columns,
+    ).stdout
     assert sum(BAR_MARKS[0] in line and "file data" not in line for line in text.splitlines()) == 1
 
 
 def test_marks_have_colours_where_there_is_colour() -> None:
     buffer = StringIO()
-    Console(file=buffer, force_terminal=True, color_system="standard").print(terminal._marked(BAR_MARKS[:4]))
+    Console(file=buffer, force_terminal=True, color_system="standard").print(
+        terminal._marked(BAR_MARKS[:4])
+    )
     assert buffer.getvalue().count("\x1b[") >= 8
 
 
@@ -79,34 +111,52 @@ def test_a_difference_that_is_called_says_where_the_bytes_went(compare: Run) -> 
 
 
 def test_what_is_not_called_a_difference_is_not_explained_as_one(compare: Run) -> None:
-    value = json.loads(compare("--json", *PROFILES, "--min-repetitions", "1", "--max-repetitions", "1").stdout)
+    value = json.loads(
+        compare("--json", *PROFILES, "--min-repetitions", "1", "--max-repetitions", "1").stdout
+    )
     assert not [line for line in value["findings"] if " than ext4" in line]
 
 
 def test_without_access_times_nobody_is_told_of_noatime(compare: Run) -> None:
     value = json.loads(compare("--json", "--on", "ext4 -o noatime", *THREE).stdout)
     assert value["findings"] == []
-    [atime] = [row for row in value["rows"] if (row["phase"], row["metric"]) == ("total", written.ATIME)]
+    [atime] = [
+        row for row in value["rows"] if (row["phase"], row["metric"]) == ("total", written.ATIME)
+    ]
     assert atime["median"] == 0
 
 
-def test_a_structure_that_is_zero_everywhere_is_in_the_samples_alone(compare: Run, tmp_path: Any) -> None:
+def test_a_structure_that_is_zero_everywhere_is_in_the_samples_alone(
+    compare: Run, tmp_path: Any
+) -> None:
     found = compare("--csv", "-", *PROFILES, *THREE, "--out", "here")
     shown = {row["metric"] for row in csv.DictReader(found.stdout.splitlines())}
     kept = set(load(tmp_path / "here").samples["metric"].to_pylist())
     assert {"superblock_write_bytes", "mixed_write_bytes"} <= kept - shown
-    assert {"journal_copy_write_bytes", "log_write_bytes", "inode_table_write_bytes", *written.KINDS, written.ATIME} <= shown
+    assert {
+        "journal_copy_write_bytes",
+        "log_write_bytes",
+        "inode_table_write_bytes",
+        *written.KINDS,
+        written.ATIME,
+    } <= shown
 
 
-def test_a_profile_that_is_not_explained_says_why_once_and_has_no_numbers(compare: Run, fscost: Run) -> None:
+def test_a_profile_that_is_not_explained_says_why_once_and_has_no_numbers(
+    compare: Run, fscost: Run
+) -> None:
     found = compare("--out", "here", *PROFILES, *THREE, lab="fake:unexplained=xfs")
     assert found.stdout.count("not explained: ") == 1
     assert "not explained: xfs, because fscost knows no file system that xfs is" in found.stdout
     [line] = [line for line in found.stdout.splitlines() if line.startswith("xfs ")]
     assert BAR_MARKS[0] not in line
     value = json.loads(fscost("show", "here", "--json").stdout)
-    assert value["not_explained"] == [{"profile": "xfs", "because": "fscost knows no file system that xfs is"}]
-    assert not {row["metric"] for row in value["rows"] if row["profile"] == "xfs"} & set(written.MEANINGS)
+    assert value["not_explained"] == [
+        {"profile": "xfs", "because": "fscost knows no file system that xfs is"}
+    ]
+    assert not {row["metric"] for row in value["rows"] if row["profile"] == "xfs"} & set(
+        written.MEANINGS
+    )
     assert "- not explained: xfs, because" in fscost("show", "here", "--markdown", "-").stdout
 
 
@@ -125,6 +175,8 @@ def test_an_explanation_that_does_not_add_up_fails_its_cells(compare: Run) -> No
 
 
 @pytest.mark.parametrize(("keep", "offered"), [("one", True), ("none", False)])
-def test_the_way_on_is_named_where_a_recording_was_kept(compare: Run, keep: str, offered: bool) -> None:
+def test_the_way_on_is_named_where_a_recording_was_kept(
+    compare: Run, keep: str, offered: bool
+) -> None:
     text = compare(*PROFILES, *THREE, "--keep", keep, "--out", "my run").stdout
     assert ("fscost explain 'my run' --profile ext4" in text) == offered

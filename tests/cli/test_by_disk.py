@@ -22,10 +22,19 @@ def on_two_disks(folder: Path) -> RunResults:
         if row["phase"] != "total" and not row["disk"]:
             rows.append(SampleRow(**row))
             if row["metric"] == "device_write_bytes":
-                rows += [SampleRow(**{**row, "disk": disk, "value": row["value"] * share}) for disk, share in (("m0", 0.75), ("m1", 0.25))]
+                rows += [
+                    SampleRow(**{**row, "disk": disk, "value": row["value"] * share})
+                    for disk, share in (("m0", 0.75), ("m1", 0.25))
+                ]
     cells = dict.fromkeys(row.cell for row in rows)
     return RunResults(
-        run.folder, run.manifest, to_table(total for cell in cells for total in with_totals([row for row in rows if row.cell == cell]))
+        run.folder,
+        run.manifest,
+        to_table(
+            total
+            for cell in cells
+            for total in with_totals([row for row in rows if row.cell == cell])
+        ),
     )
 
 

@@ -26,7 +26,9 @@ def only_run(folder: Path) -> Path:
     return found
 
 
-def test_without_arguments_it_compares_five_profiles_on_a_small_workload(fscost: Run, tmp_path: Path) -> None:
+def test_without_arguments_it_compares_five_profiles_on_a_small_workload(
+    fscost: Run, tmp_path: Path
+) -> None:
     found = fscost("compare", "--lab", "fake")
     for profile in ("ext4", "ext4 -o noatime", "ext4 -O ^has_journal", "xfs", "btrfs"):
         assert f"\n{profile} " in found.stdout
@@ -36,11 +38,24 @@ def test_without_arguments_it_compares_five_profiles_on_a_small_workload(fscost:
 
 
 def test_a_command_and_profiles_as_people_spell_them(compare: Run, tmp_path: Path) -> None:
-    arguments = ("--on", "ext4", "--on", "ext4 -O ^has_journal", "--prepare", "cp -r /etc .", "--out", "here", "--keep", "none")
+    arguments = (
+        "--on",
+        "ext4",
+        "--on",
+        "ext4 -O ^has_journal",
+        "--prepare",
+        "cp -r /etc .",
+        "--out",
+        "here",
+        "--keep",
+        "none",
+    )
     compare(*arguments, command=("sh", "-c", "echo 'a b' > c"))
     manifest = load(tmp_path / "here").manifest
     assert manifest.profile_names == ["ext4", "ext4 -O ^has_journal"]
-    assert [(step["name"], step["shell"], step["measured"]) for step in manifest.workload["steps"]] == [
+    assert [
+        (step["name"], step["shell"], step["measured"]) for step in manifest.workload["steps"]
+    ] == [
         ("prepare", "cp -r /etc .", False),
         ("run", """sh -c 'echo '"'"'a b'"'"' > c'""", True),
     ]
@@ -52,7 +67,11 @@ def test_json_on_standard_output_is_one_object_and_nothing_else(compare: Run) ->
     value = json.loads(found.stdout)
     assert [entry["profile"] for entry in value["skipped"]] == ["xfs"]
     assert [entry["cell"] for entry in value["failed"]] == ["btrfs.0", "btrfs.1"]
-    assert {row["profile"] for row in value["rows"]} == {"ext4", "ext4 -o noatime", "ext4 -O ^has_journal"}
+    assert {row["profile"] for row in value["rows"]} == {
+        "ext4",
+        "ext4 -o noatime",
+        "ext4 -O ^has_journal",
+    }
     assert "skipped: xfs, because xfs is not in this kernel" in found.stderr
 
 
@@ -75,7 +94,9 @@ def test_show_prints_a_run_again_in_any_form(compare: Run, fscost: Run, tmp_path
     assert json.loads(fscost("show", "here", "--json").stdout) == json.loads(first.stdout)
     assert "written" in fscost("show", "here").stdout
     assert fscost("show", "here", "--markdown", "-").stdout.startswith("## ")
-    assert fscost("show", str(tmp_path), check=(2,)).stderr.startswith(f"fscost: {tmp_path} holds no run")
+    assert fscost("show", str(tmp_path), check=(2,)).stderr.startswith(
+        f"fscost: {tmp_path} holds no run"
+    )
 
 
 def test_a_dry_run_prints_commands_and_leaves_nothing(compare: Run, tmp_path: Path) -> None:
@@ -92,7 +113,10 @@ def test_a_dry_run_prints_commands_and_leaves_nothing(compare: Run, tmp_path: Pa
 
 def test_failed_cells_are_shown_and_told_by_the_exit_code(compare: Run) -> None:
     found = compare(lab="fake:fail=xfs", check=(1,))
-    assert "failed: xfs, repetitions 0, 1: the command ended with status 1\n  ls: cannot access 'nowhere'" in found.stdout
+    assert (
+        "failed: xfs, repetitions 0, 1: the command ended with status 1\n  ls: cannot access 'nowhere'"
+        in found.stdout
+    )
     assert "cells/xfs.0/output.log" in found.stdout
 
 
@@ -104,11 +128,17 @@ def test_a_refused_flag_is_shown_in_mkfs_own_words(compare: Run) -> None:
 SPECIAL: dict[str, tuple[tuple[str, ...], str]] = {
     "unknown profile": (("--on", "zfs9"), "zfs9"),
     "unknown workload": (("--workload", "nothing-like-it"), "nothing-like-it"),
-    "unknown baseline": (("--on", "ext4", "--baseline", "xfs"), "the baseline 'xfs' is none of the profiles"),
+    "unknown baseline": (
+        ("--on", "ext4", "--baseline", "xfs"),
+        "the baseline 'xfs' is none of the profiles",
+    ),
     "twice": (("--on", "ext4", "--on", "ext4"), "'ext4' is named twice"),
     "size": (("--size", "4X"), "'4X' is no size"),
     "disk too small": (("--size", "32M"), "too small"),
-    "repetitions": (("--min-repetitions", "5", "--max-repetitions", "3"), "--max-repetitions 3 is below --min-repetitions 5"),
+    "repetitions": (
+        ("--min-repetitions", "5", "--max-repetitions", "3"),
+        "--max-repetitions 3 is below --min-repetitions 5",
+    ),
     "metric": (("--metric", "speed"), "'speed'"),
     "precision": (("--precision", "7"), "--precision 7"),
     "minutes": (("--max-minutes", "0"), "--max-minutes 0"),
@@ -116,16 +146,25 @@ SPECIAL: dict[str, tuple[tuple[str, ...], str]] = {
     "settle": (("--settle", "never"), "--settle 'never'"),
     "probe": (("--probe", "0"), "--probe 0"),
     "sectors": (("--logical-block-size", "500"), "--logical-block-size 500"),
-    "sectors in the wrong order": (("--logical-block-size", "4096", "--physical-block-size", "512"), "below the logical"),
+    "sectors in the wrong order": (
+        ("--logical-block-size", "4096", "--physical-block-size", "512"),
+        "below the logical",
+    ),
     "prepare a built-in": (("--prepare", "true"), "--prepare goes with a command"),
     "option": (("--set", "files"), "--set 'files'"),
     "unknown option of a workload": (("--set", "nonsense=1"), "nonsense"),
     "scale": (("--scale", "0"), "--scale 0"),
     "two on standard output": (("--json", "--csv", "-"), "mixed on standard output"),
-    "a file in no folder": (("--csv", "nowhere/rows.csv"), "--csv nowhere/rows.csv cannot be written"),
+    "a file in no folder": (
+        ("--csv", "nowhere/rows.csv"),
+        "--csv nowhere/rows.csv cannot be written",
+    ),
     "lab": (("--lab", "moon"), "--lab 'moon'"),
     "a device that is not confirmed": (("--device", "/dev/null"), "/dev/null"),
-    "a confirmation of nothing": (("--erase-device", "/dev/null"), "--erase-device confirms --device"),
+    "a confirmation of nothing": (
+        ("--erase-device", "/dev/null"),
+        "--erase-device confirms --device",
+    ),
     "resume and out": (("--resume", "x", "--out", "y"), "drop --out"),
     "resume of nothing": (("--resume", "nowhere"), "holds no run"),
     "unknown flag": (("--frobnicate",), "--frobnicate"),
@@ -133,7 +172,9 @@ SPECIAL: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("case", SPECIAL)
-def test_bad_input_is_one_clear_error_and_leaves_nothing(fscost: Run, tmp_path: Path, case: str) -> None:
+def test_bad_input_is_one_clear_error_and_leaves_nothing(
+    fscost: Run, tmp_path: Path, case: str
+) -> None:
     arguments, words = SPECIAL[case]
     lab = () if "--lab" in arguments else ("--lab", "fake")
     found = fscost("compare", *lab, *arguments, check=(2,))
@@ -142,8 +183,13 @@ def test_bad_input_is_one_clear_error_and_leaves_nothing(fscost: Run, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("arguments", [("--workload", "small-files"), ("--source", "/etc"), ("--set", "a=1"), ("--scale", "2")])
-def test_what_belongs_to_a_built_in_workload_is_refused_beside_a_command(compare: Run, arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [("--workload", "small-files"), ("--source", "/etc"), ("--set", "a=1"), ("--scale", "2")],
+)
+def test_what_belongs_to_a_built_in_workload_is_refused_beside_a_command(
+    compare: Run, arguments: tuple[str, ...]
+) -> None:
     assert "leave one of the two out" in compare(*arguments, check=(2,)).stderr
 
 
@@ -168,7 +214,12 @@ def slow(start: Callable[..., "subprocess.Popen[str]"]) -> "subprocess.Popen[str
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interruption_keeps_what_is_finished_and_says_how_to_go_on(
-    slow: "subprocess.Popen[str]", fscost: Run, compare: Run, tmp_path: Path, number: signal.Signals, status: int
+    slow: "subprocess.Popen[str]",
+    fscost: Run,
+    compare: Run,
+    tmp_path: Path,
+    number: signal.Signals,
+    status: int,
 ) -> None:
     wait_for_cells(tmp_path / "here", 3)
     slow.send_signal(number)
@@ -186,7 +237,9 @@ def test_an_interruption_keeps_what_is_finished_and_says_how_to_go_on(
     assert after.manifest.cells[: len(before.manifest.cells)] == before.manifest.cells
 
 
-def test_a_killed_run_is_resumed_too_and_its_lock_is_gone(slow: "subprocess.Popen[str]", fscost: Run, compare: Run, tmp_path: Path) -> None:
+def test_a_killed_run_is_resumed_too_and_its_lock_is_gone(
+    slow: "subprocess.Popen[str]", fscost: Run, compare: Run, tmp_path: Path
+) -> None:
     wait_for_cells(tmp_path / "here", 2)
     slow.kill()
     slow.communicate(timeout=30)
@@ -195,23 +248,45 @@ def test_a_killed_run_is_resumed_too_and_its_lock_is_gone(slow: "subprocess.Pope
     assert load(tmp_path / "here").samples.equals(load(tmp_path / "whole").samples)
 
 
-def test_resume_takes_no_other_options_but_those_that_say_how_long(compare: Run, fscost: Run, tmp_path: Path) -> None:
+def test_resume_takes_no_other_options_but_those_that_say_how_long(
+    compare: Run, fscost: Run, tmp_path: Path
+) -> None:
     compare("--on", "ext4", "--on", "xfs", *THREE, "--out", "here")
     for other, words in (
         (("--on", "btrfs"), "--on btrfs is not what here was run with: ext4 xfs"),
         (("--seed", "9"), "--seed 9 is not what here was run with: 0"),
         (("--", "false"), "this command is not what here was run with: true"),
     ):
-        assert words in fscost("compare", "--lab", "fake", "--resume", "here", *other, check=(2,)).stderr
-    fscost("compare", "--lab", "fake", "--resume", "here", "--seed", "0", "--min-repetitions", "5", "--max-repetitions", "5")
+        assert (
+            words
+            in fscost("compare", "--lab", "fake", "--resume", "here", *other, check=(2,)).stderr
+        )
+    fscost(
+        "compare",
+        "--lab",
+        "fake",
+        "--resume",
+        "here",
+        "--seed",
+        "0",
+        "--min-repetitions",
+        "5",
+        "--max-repetitions",
+        "5",
+    )
     assert len(load(tmp_path / "here").manifest.cells) == 10
 
 
-def test_a_run_that_compare_did_not_make_is_not_resumed_by_it(compare: Run, fscost: Run, tmp_path: Path) -> None:
+def test_a_run_that_compare_did_not_make_is_not_resumed_by_it(
+    compare: Run, fscost: Run, tmp_path: Path
+) -> None:
     compare(*THREE, "--out", "here")
     path = tmp_path / "here" / "manifest.json"
     value: dict[str, Any] = json.loads(path.read_text())
-    for request, words in (({"study": "x"}, "was not made by `fscost compare`"), (value["request"] | {"seed": "x"}, "request.seed is damaged")):
+    for request, words in (
+        ({"study": "x"}, "was not made by `fscost compare`"),
+        (value["request"] | {"seed": "x"}, "request.seed is damaged"),
+    ):
         path.write_text(json.dumps(value | {"request": request}))
         assert words in fscost("compare", "--lab", "fake", "--resume", "here", check=(2,)).stderr
 
@@ -227,7 +302,9 @@ def test_a_used_folder_is_not_written_into(compare: Run, tmp_path: Path) -> None
 def test_a_second_run_on_this_machine_is_refused(fscost: Run, tmp_path: Path) -> None:
     """The real lock and the real lab, which is asked before anything of the host is."""
     with ExitStack() as held:
-        with suppress(HostError):  # taken already: a real run is going on here, which serves as well
+        with suppress(
+            HostError
+        ):  # taken already: a real run is going on here, which serves as well
             held.enter_context(exclusive())
         found = fscost("compare", "--on", "ext4", "--", "true", check=(2,))
     if "fscost-agent was not found" in found.stderr or "fscost-disk was not found" in found.stderr:
@@ -236,7 +313,9 @@ def test_a_second_run_on_this_machine_is_refused(fscost: Run, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_pipe_that_nobody_reads_is_no_error_to_talk_of(start: Callable[..., "subprocess.Popen[str]"]) -> None:
+def test_a_pipe_that_nobody_reads_is_no_error_to_talk_of(
+    start: Callable[..., "subprocess.Popen[str]"],
+) -> None:
     process = start("profiles")
     assert process.stdout is not None
     process.stdout.close()

@@ -19,11 +19,16 @@ def recorded(path: Path, blocks: int) -> None:
     """A phase `work` of so many written blocks, by way of a dm-log-writes log."""
 
     def entry(content: bytes, flags: int = 0, text: bytes = b"") -> bytes:
-        return (struct.pack("<QQQQ", 0, len(content) // 512, flags, len(text)) + text).ljust(512, b"\0") + content
+        return (struct.pack("<QQQQ", 0, len(content) // 512, flags, len(text)) + text).ljust(
+            512, b"\0"
+        ) + content
 
     entries = [entry(b"", MARK, b"work"), *(entry(bytes([1]) * BLOCK) for _ in range(blocks))]
     log = path.with_name("log")
-    log.write_bytes(struct.pack("<QQQI", 0x6A736677736872, 1, len(entries), 512).ljust(512, b"\0") + b"".join(entries))
+    log.write_bytes(
+        struct.pack("<QQQI", 0x6A736677736872, 1, len(entries), 512).ljust(512, b"\0")
+        + b"".join(entries)
+    )
     capture.import_dm_log_writes(log, path)
 
 
@@ -33,11 +38,23 @@ def kept(compare: Run, tmp_path: Path) -> Callable[..., Path]:
 
     def make(**cells: str) -> Path:
         profiles = [word for name in ("ext4", "xfs", "btrfs") for word in ("--on", name)]
-        compare(*profiles, "--out", "run", "--keep", "none", "--min-repetitions", "2", "--max-repetitions", "2")
+        compare(
+            *profiles,
+            "--out",
+            "run",
+            "--keep",
+            "none",
+            "--min-repetitions",
+            "2",
+            "--max-repetitions",
+            "2",
+        )
         folder = tmp_path / "run"
         manifest = json.loads((folder / "manifest.json").read_text())
         for number, (cell, path) in enumerate(cells.items()):
-            [record] = [each for each in manifest["cells"] if each["cell"] == cell.replace("_", ".")]
+            [record] = [
+                each for each in manifest["cells"] if each["cell"] == cell.replace("_", ".")
+            ]
             record["recording"] = path
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             recorded(folder / path, number + 1)
@@ -53,21 +70,33 @@ def test_the_first_of_each_profile_has_a_section(kept: Callable[..., Path], fsco
     titles = [line for line in told.splitlines() if "repetition" in line]
     assert titles == ["ext4 (repetition 1)", "xfs (repetition 0)"]
     found = json.loads(fscost("explain", "run", "--json").stdout)
-    assert [(each["profile"], each["repetition"], each["write_bytes"]) for each in found["recordings"]] == [
+    assert [
+        (each["profile"], each["repetition"], each["write_bytes"]) for each in found["recordings"]
+    ] == [
         ("ext4", 1, 2 * BLOCK),
         ("xfs", 0, BLOCK),
     ]
     assert found["run"] == "run"
 
 
-def test_profiles_are_chosen_and_then_a_recording_has_its_options(kept: Callable[..., Path], fscost: Run, tmp_path: Path) -> None:
+def test_profiles_are_chosen_and_then_a_recording_has_its_options(
+    kept: Callable[..., Path], fscost: Run, tmp_path: Path
+) -> None:
     kept(xfs_0="cells/xfs.0/r", ext4_1="cells/ext4.1/r")
     [only] = json.loads(fscost("explain", "run", "--profile", "xfs", "--json").stdout)["recordings"]
     assert only["profile"] == "xfs"
     fscost("explain", "run", "--profile", "xfs", "--parquet", "t.parquet")
     assert (tmp_path / "t.parquet").exists()
-    assert "work, 0.00 s after it began" in fscost("explain", "run", "--profile", "ext4", "--at", "work").stdout
-    assert json.loads(fscost("explain", "run", "--profile", "ext4", "--at", "work", "--json").stdout)["phase"] == "work"
+    assert (
+        "work, 0.00 s after it began"
+        in fscost("explain", "run", "--profile", "ext4", "--at", "work").stdout
+    )
+    assert (
+        json.loads(fscost("explain", "run", "--profile", "ext4", "--at", "work", "--json").stdout)[
+            "phase"
+        ]
+        == "work"
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,18 +111,24 @@ def test_profiles_are_chosen_and_then_a_recording_has_its_options(kept: Callable
         (["--at", "work", "--all"], "leave one out"),
     ],
 )
-def test_what_it_cannot_do_it_says(arguments: list[str], words: str, kept: Callable[..., Path], fscost: Run) -> None:
+def test_what_it_cannot_do_it_says(
+    arguments: list[str], words: str, kept: Callable[..., Path], fscost: Run
+) -> None:
     kept(xfs_0="cells/xfs.0/r", ext4_1="cells/ext4.1/r")
     assert words in fscost("explain", "run", *arguments, check=(2,)).stderr
 
 
-def test_a_run_without_recordings_says_how_to_keep_them(kept: Callable[..., Path], fscost: Run) -> None:
+def test_a_run_without_recordings_says_how_to_keep_them(
+    kept: Callable[..., Path], fscost: Run
+) -> None:
     kept()
     assert "--keep" in fscost("explain", "run", check=(2,)).stderr
     assert "holds no run" in fscost("explain", ".", check=(2,)).stderr
 
 
-def test_a_manifest_names_nothing_outside_of_its_folder(kept: Callable[..., Path], fscost: Run, tmp_path: Path) -> None:
+def test_a_manifest_names_nothing_outside_of_its_folder(
+    kept: Callable[..., Path], fscost: Run, tmp_path: Path
+) -> None:
     kept(xfs_0="../elsewhere/r")
     assert (tmp_path / "elsewhere/r").exists()
     fscost("explain", "run", check=(2,))
@@ -105,4 +140,7 @@ def test_a_manifest_names_nothing_outside_of_its_folder(kept: Callable[..., Path
 
 def test_profile_is_for_runs(kept: Callable[..., Path], fscost: Run) -> None:
     kept(xfs_0="cells/xfs.0/r")
-    assert "one recording" in fscost("explain", "run/cells/xfs.0/r", "--profile", "xfs", check=(2,)).stderr
+    assert (
+        "one recording"
+        in fscost("explain", "run/cells/xfs.0/r", "--profile", "xfs", check=(2,)).stderr
+    )

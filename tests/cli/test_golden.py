@@ -1,6 +1,7 @@
 """Every form of the same run, compared with files that a person has looked at.
 
-After a change that is meant: FSCOST_UPDATE_GOLDEN=1 make test PYTEST=tests/cli/test_golden.py, then look at the difference.
+After a change that is meant: FSCOST_UPDATE_GOLDEN=1 make test PYTEST=tests/cli/test_golden.py, then
+look at the difference.
 """
 
 import csv
@@ -31,16 +32,28 @@ PROFILES = (
     Profile("f2fs", "f2fs"),
 )
 WORKLOAD = Workload(
-    "small-files", tuple(Step(name, name, name != "copy") for name in ("copy", "unpack", "unpack-over", "delete")), "unpack and delete"
+    "small-files",
+    tuple(Step(name, name, name != "copy") for name in ("copy", "unpack", "unpack-over", "delete")),
+    "unpack and delete",
 )
 
 
-def a_run(folder: Path, lab: FakeLab, profiles: tuple[Profile, ...] = PROFILES, repetitions: int = 4) -> RunResults:
-    spec = RunSpec(profiles, WORKLOAD, folder, seed=3, stopping=StoppingRule(min(3, repetitions), repetitions))
+def a_run(
+    folder: Path, lab: FakeLab, profiles: tuple[Profile, ...] = PROFILES, repetitions: int = 4
+) -> RunResults:
+    spec = RunSpec(
+        profiles, WORKLOAD, folder, seed=3, stopping=StoppingRule(min(3, repetitions), repetitions)
+    )
     results = execute(spec, lab, lock=f"fscost.test.{os.getpid()}.{folder.name}").results
     # What is another each time has no place in a golden file.
     cells = [replace(cell, duration_s=1.5) for cell in results.manifest.cells]
-    manifest = replace(results.manifest, cells=cells, elapsed_s=1.5 * len(cells), started_utc="2026-01-02T03:04:05Z", fscost_version="0.0")
+    manifest = replace(
+        results.manifest,
+        cells=cells,
+        elapsed_s=1.5 * len(cells),
+        started_utc="2026-01-02T03:04:05Z",
+        fscost_version="0.0",
+    )
     return RunResults(Path("fscost-runs/golden"), manifest, results.samples)
 
 
@@ -70,12 +83,17 @@ SHOWN_METRICS = ("device_write_bytes", "fs_tree_write_bytes", "wall_s", "write_a
 
 
 def abridged(text: str) -> str:
-    """The fields of a profile and a workload are those rooms' own business. A few rows show their shape, each kind of number and what has none; all
+    """The fields of a profile and a workload are those rooms' own business. A few rows show their
+    shape, each kind of number and what has none; all
     are in the CSV, which holds the same."""
     value = json.loads(text)
     for name in ("profiles", "workload"):
         assert value["run"].pop(name)
-    value["rows"] = [row for row in value["rows"] if row["phase"] in SHOWN_PHASES and row["metric"] in SHOWN_METRICS]
+    value["rows"] = [
+        row
+        for row in value["rows"]
+        if row["phase"] in SHOWN_PHASES and row["metric"] in SHOWN_METRICS
+    ]
     return json.dumps(value, indent=1) + "\n"
 
 
@@ -95,15 +113,25 @@ def test_the_json_has_the_rows_of_the_csv(results: RunResults) -> None:
     for row, line in zip(rows, lines, strict=True):
         assert list(row) == list(line)
         assert {
-            name: "" if value is None else str(value).lower() if isinstance(value, bool) else str(value) for name, value in row.items()
+            name: ""
+            if value is None
+            else str(value).lower()
+            if isinstance(value, bool)
+            else str(value)
+            for name, value in row.items()
         } == line
 
 
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("count", [1, 2, 12])
 def test_no_line_is_wider_than_the_terminal(tmp_path: Path, width: int, count: int) -> None:
-    profiles = tuple(Profile(f"ext4 -O ^has_journal,^metadata_csum{i} -o noatime,data=ordered", "ext4") for i in range(count))
-    text = terminal.text(view(a_run(tmp_path / "run", FakeLab(), profiles, repetitions=2)), "folder", width)
+    profiles = tuple(
+        Profile(f"ext4 -O ^has_journal,^metadata_csum{i} -o noatime,data=ordered", "ext4")
+        for i in range(count)
+    )
+    text = terminal.text(
+        view(a_run(tmp_path / "run", FakeLab(), profiles, repetitions=2)), "folder", width
+    )
     # What is there to be copied, a path or a command, is never folded.
     assert max(map(len, text.partition("\nResults: ")[0].splitlines())) <= width
     assert "\x1b" not in text
@@ -114,11 +142,25 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path, width: int, count: i
 
 def test_a_large_number_is_folded_and_never_cut(results: RunResults) -> None:
     shown = view(results)
-    big = [["ext4", "1023 MiB", "0.81× ±100%", "not shown", "12,345,678,901", "123.45", "12.3 min 0.81× ±100%", "12.3 min", "1023 MiB"]]
+    big = [
+        [
+            "ext4",
+            "1023 MiB",
+            "0.81× ±100%",
+            "not shown",
+            "12,345,678,901",
+            "123.45",
+            "12.3 min 0.81× ±100%",
+            "12.3 min",
+            "1023 MiB",
+        ]
+    ]
     text = terminal.text(replace(shown, summary=replace(shown.summary, rows=big)), "folder", 80)
     assert max(map(len, text.partition("\nResults: ")[0].splitlines())) <= 80
     table = "".join(text.split("\n\n")[1].split())
-    assert sum(table.count(digit) for digit in "0123456789") == sum(cell.count(digit) for cell in "".join(big[0][0:]) for digit in "0123456789")
+    assert sum(table.count(digit) for digit in "0123456789") == sum(
+        cell.count(digit) for cell in "".join(big[0][0:]) for digit in "0123456789"
+    )
 
 
 def test_the_json_is_one_object_of_the_promised_shape(results: RunResults) -> None:
@@ -129,8 +171,22 @@ def test_the_json_is_one_object_of_the_promised_shape(results: RunResults) -> No
     for row in value["rows"]:
         assert set(row) >= {"profile", "phase", "metric", "unit", "n", "median", "low", "high"}
         assert row["low"] <= row["median"] <= row["high"]
-    assert {phase for _, phase, _ in keys} == {"mkfs", "mount", "copy", "unpack", "unpack-over", "delete", "total"}
-    assert value["skipped"] == [{"cell": "f2fs.0", "profile": "f2fs", "because": "f2fs is not in this kernel: boot one that has it"}]
+    assert {phase for _, phase, _ in keys} == {
+        "mkfs",
+        "mount",
+        "copy",
+        "unpack",
+        "unpack-over",
+        "delete",
+        "total",
+    }
+    assert value["skipped"] == [
+        {
+            "cell": "f2fs.0",
+            "profile": "f2fs",
+            "because": "f2fs is not in this kernel: boot one that has it",
+        }
+    ]
     assert [(cell["cell"], cell["kind"]) for cell in value["failed"]] == [("xfs.0", "mkfs")]
     assert value["run"]["seed"] == 3
     assert value["run"]["order"][:3] == [cell.cell for cell in results.manifest.cells[:3]]
@@ -140,9 +196,15 @@ def test_the_total_is_the_sum_of_the_measured_phases(results: RunResults) -> Non
     rows = json.loads(machine.json_text(results, view(results)))["rows"]
     samples = results.samples.to_pylist()
     for cell in {row["cell"] for row in samples}:
-        mine = [row for row in samples if row["cell"] == cell and row["metric"] == "device_write_bytes" and not row["disk"]]
+        mine = [
+            row
+            for row in samples
+            if row["cell"] == cell and row["metric"] == "device_write_bytes" and not row["disk"]
+        ]
         total = next(row["value"] for row in mine if row["phase"] == "total")
-        assert total == sum(row["value"] for row in mine if row["measured"] and row["phase"] != "total")
+        assert total == sum(
+            row["value"] for row in mine if row["measured"] and row["phase"] != "total"
+        )
     assert {row["measured"] for row in rows if row["phase"] == "total"} == {True}
 
 
@@ -164,7 +226,12 @@ def test_without_the_baseline_there_are_no_ratios_and_it_says_so(tmp_path: Path)
 def test_names_that_would_command_a_terminal_are_made_harmless(tmp_path: Path) -> None:
     results = a_run(tmp_path / "run", FakeLab())
     hostile = "\x1b]0;owned\x07[bold]x|y*"
-    manifest = replace(results.manifest, name=hostile, environment={"kernel": {"release": hostile}}, stopped_because=hostile)
+    manifest = replace(
+        results.manifest,
+        name=hostile,
+        environment={"kernel": {"release": hostile}},
+        stopped_because=hostile,
+    )
     shown = view(RunResults(results.folder, manifest, results.samples))
     for text in (terminal.text(shown, "folder", 100), markdown.text(shown, "folder")):
         assert "\x1b" not in text

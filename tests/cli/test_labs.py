@@ -24,18 +24,28 @@ def choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Choose:
     """The name of the lab chosen, on a machine that can or cannot."""
 
     def choose(
-        *types: str, name: str = AUTO, root: bool = True, guests: str | None = None, kernels: tuple[str, ...] = (), modules: tuple[str, ...] = ()
+        *types: str,
+        name: str = AUTO,
+        root: bool = True,
+        guests: str | None = None,
+        kernels: tuple[str, ...] = (),
+        modules: tuple[str, ...] = (),
     ) -> str:
         def check(_: NativeLab) -> None:
             if not root:
-                raise HostError("root: this is user 1000; mounting needs root", "run it again with sudo")
+                raise HostError(
+                    "root: this is user 1000; mounting needs root", "run it again with sudo"
+                )
 
         monkeypatch.setattr(NativeLab, "check", check)
         monkeypatch.setattr(VmLab, "why_none", lambda _: guests)
         monkeypatch.setattr(VmLab, "why_not", lambda *_: None)
         monkeypatch.setattr(host, "kernel_has", lambda type_: type_ in ("ext4", "btrfs"))
         found = [resolve(type_) for type_ in types]
-        profiles = tuple(replace(profile, kernel=kernel) for profile, kernel in zip(found, kernels or [""] * len(found), strict=True))
+        profiles = tuple(
+            replace(profile, kernel=kernel)
+            for profile, kernel in zip(found, kernels or [""] * len(found), strict=True)
+        )
         spec = RunSpec(profiles=profiles, workload=command(["true"]), folder=tmp_path)
         return choose_lab(name, spec, modules=modules)[0].name
 
@@ -47,7 +57,9 @@ def test_native_where_it_can(choose: Choose, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err == ""
 
 
-def test_guests_for_what_this_kernel_lacks(choose: Choose, capsys: pytest.CaptureFixture[str]) -> None:
+def test_guests_for_what_this_kernel_lacks(
+    choose: Choose, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert choose("ext4", "f2fs") == "vm"
     assert "lab vm, because this kernel has no f2fs" in capsys.readouterr().err
 
@@ -78,7 +90,10 @@ def test_who_names_a_kernel_wants_guests(choose: Choose) -> None:
     [
         ({"name": "native", "kernels": ("6.1",)}, "--kernel 6.1 is for guests"),
         ({"kernels": ("/boot/vmlinuz",)}, "1 --kernel are images and 0 --modules"),
-        ({"kernels": ("6.1",), "modules": ("/lib/modules/6.9",)}, "--modules goes with a --kernel that is an image"),
+        (
+            {"kernels": ("6.1",), "modules": ("/lib/modules/6.9",)},
+            "--modules goes with a --kernel that is an image",
+        ),
         ({"name": "moon"}, "--lab 'moon' is unknown"),
     ],
 )

@@ -1,4 +1,5 @@
-"""Names that are no UTF-8, or hold what a terminal obeys: each file keeps a name of its own, from the disk to every output."""
+"""Names that are no UTF-8, or hold what a terminal obeys: each file keeps a name of its own, from
+the disk to every output."""
 
 import json
 import re
@@ -11,7 +12,15 @@ import pytest
 
 Run = Callable[..., Any]
 
-NAMES = [*(bytes([0xFF, 0xFE, last]) for last in range(128, 200)), b"\\xff", b"a\nb", b"\x1b[2J", "\u202e".encode(), "é☃".encode(), b"\xe2\x98"]
+NAMES = [
+    *(bytes([0xFF, 0xFE, last]) for last in range(128, 200)),
+    b"\\xff",
+    b"a\nb",
+    b"\x1b[2J",
+    "\u202e".encode(),
+    "é☃".encode(),
+    b"\xe2\x98",
+]
 PROGRAM = f"[open(name, 'wb').write(b'x' * 9000) for name in {NAMES!r}]"
 
 
@@ -27,14 +36,42 @@ def unescaped(text: str) -> bytes:
 @pytest.mark.root
 @pytest.mark.parametrize(("profile", "size"), [("ext4", "16M"), ("xfs", "320M"), ("btrfs", "128M")])
 def test_every_name_comes_back(fscost: Run, tmp_path: Path, profile: str, size: str) -> None:
-    fscost("compare", "--max-repetitions", "1", "--on", profile, "--size", size, "--out", "run", "--", "/usr/bin/python3", "-c", PROGRAM)
-    groups = json.loads(fscost("explain", "run", "--by", "file", "--top", "500", "--json").stdout)["recordings"][0]["groups"]
+    fscost(
+        "compare",
+        "--max-repetitions",
+        "1",
+        "--on",
+        profile,
+        "--size",
+        size,
+        "--out",
+        "run",
+        "--",
+        "/usr/bin/python3",
+        "-c",
+        PROGRAM,
+    )
+    groups = json.loads(fscost("explain", "run", "--by", "file", "--top", "500", "--json").stdout)[
+        "recordings"
+    ][0]["groups"]
     found = {unescaped(group["name"]) for group in groups}
     assert {b"/" + name for name in NAMES} <= found
     fscost("explain", "run", "--parquet", "rows.parquet")
-    paths = {path for path in pq.read_table(tmp_path / "rows.parquet")["path"].to_pylist() if path is not None}
+    paths = {
+        path
+        for path in pq.read_table(tmp_path / "rows.parquet")["path"].to_pylist()
+        if path is not None
+    }
     assert {b"/" + name for name in NAMES} <= {unescaped(path) for path in paths}
     printed = fscost("explain", "run", "--by", "file", "--top", "500", columns=120).stdout
     assert all(line.isprintable() for line in printed.splitlines())
-    for shown in (r"/\xff\xfe\x80 ", r"/\\xff ", r"/a\x0ab ", r"/\x1b[2J ", r"/\xe2\x80\xae ", "/é☃ ", r"/\xe2\x98 "):
+    for shown in (
+        r"/\xff\xfe\x80 ",
+        r"/\\xff ",
+        r"/a\x0ab ",
+        r"/\x1b[2J ",
+        r"/\xe2\x80\xae ",
+        "/é☃ ",
+        r"/\xe2\x98 ",
+    ):
         assert shown in printed

@@ -14,7 +14,11 @@ ONCE = ("--max-repetitions", "1", "--on", "ext4 -o strictatime", "--out", "run")
 
 def compared(fscost: Run) -> tuple[int, set[str]]:
     """The total, and the phases in it."""
-    rows = [row for row in json.loads(fscost("show", "run", "--json").stdout)["rows"] if row["metric"] == "device_write_bytes"]
+    rows = [
+        row
+        for row in json.loads(fscost("show", "run", "--json").stdout)["rows"]
+        if row["metric"] == "device_write_bytes"
+    ]
     [total] = [row for row in rows if row["phase"] == "total"]
     return int(total["median"]), {row["phase"] for row in rows if row["measured"]} - {"total"}
 
@@ -25,7 +29,16 @@ def compared(fscost: Run) -> tuple[int, set[str]]:
     [
         ("--workload", "read-all", "--scale", "0.05"),
         ("--workload", "small-files", "--scale", "0.02"),
-        ("--prepare", "mkdir d; for i in 1 2 3 4 5 6 7 8; do cp /etc/passwd d/$i; done", "--size", "16M", "--", "sh", "-c", "cat d/* | wc -c"),
+        (
+            "--prepare",
+            "mkdir d; for i in 1 2 3 4 5 6 7 8; do cp /etc/passwd d/$i; done",
+            "--size",
+            "16M",
+            "--",
+            "sh",
+            "-c",
+            "cat d/* | wc -c",
+        ),
         (
             "--prepare",
             "echo a > a",

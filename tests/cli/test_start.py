@@ -13,7 +13,9 @@ from fscost.cli.app import COMMANDS, command
 SLOW = ("numpy", "pyarrow", "scipy")
 
 
-@pytest.mark.parametrize("modules", ["fscost.cli.app", "fscost.cli.explain", "fscost.cli.recording"])
+@pytest.mark.parametrize(
+    "modules", ["fscost.cli.app", "fscost.cli.explain", "fscost.cli.recording"]
+)
 def test_no_slow_library_is_imported_before_it_is_used(modules: str) -> None:
     code = f"import sys, {modules}; print(*(set({SLOW!r}) & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

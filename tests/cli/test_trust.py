@@ -1,4 +1,5 @@
-"""A run's folder that somebody else owns or can write to: the review's H1, and what is left to the person who trusts it."""
+"""A run's folder that somebody else owns or can write to: the review's H1, and what is left to the
+person who trusts it."""
 
 import json
 import os
@@ -14,7 +15,12 @@ from fscost.run.folder import discard
 Run = Callable[..., Any]
 SOMEBODY = 65534
 THREE = ("--min-repetitions", "3", "--max-repetitions", "3")
-READERS = [("show", "here"), ("explain", "here"), ("study", "show", "here"), ("compare", "--lab", "fake", "--resume", "here")]
+READERS = [
+    ("show", "here"),
+    ("explain", "here"),
+    ("study", "show", "here"),
+    ("compare", "--lab", "fake", "--resume", "here"),
+]
 
 
 @pytest.fixture
@@ -28,7 +34,9 @@ def run(compare: Run, tmp_path: Path) -> Path:
 @pytest.mark.root
 @pytest.mark.parametrize("inside", [".", "cells"])
 @pytest.mark.parametrize("words", READERS, ids=lambda words: " ".join(words[:2]))
-def test_a_folder_of_another_user_is_refused(run: Path, fscost: Run, words: tuple[str, ...], inside: str) -> None:
+def test_a_folder_of_another_user_is_refused(
+    run: Path, fscost: Run, words: tuple[str, ...], inside: str
+) -> None:
     os.chown(run / inside, SOMEBODY, SOMEBODY)
     ended = fscost(*words, check=(2,))
     assert "belongs to user nobody" in ended.stderr
@@ -38,7 +46,9 @@ def test_a_folder_of_another_user_is_refused(run: Path, fscost: Run, words: tupl
 
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o1777])
 @pytest.mark.parametrize("words", READERS, ids=lambda words: " ".join(words[:2]))
-def test_a_folder_that_others_can_write_to_is_refused(run: Path, fscost: Run, words: tuple[str, ...], mode: int) -> None:
+def test_a_folder_that_others_can_write_to_is_refused(
+    run: Path, fscost: Run, words: tuple[str, ...], mode: int
+) -> None:
     run.chmod(mode)
     assert f"others can write to here (mode {mode:04o})" in fscost(*words, check=(2,)).stderr
 
@@ -46,13 +56,33 @@ def test_a_folder_that_others_can_write_to_is_refused(run: Path, fscost: Run, wo
 def test_trust_is_the_way_on(run: Path, fscost: Run, tmp_path: Path) -> None:
     run.chmod(0o777)
     fscost("show", "here", "--trust")
-    fscost("compare", "--lab", "fake", "--resume", "here", "--trust", "--min-repetitions", "4", "--max-repetitions", "4")
+    fscost(
+        "compare",
+        "--lab",
+        "fake",
+        "--resume",
+        "here",
+        "--trust",
+        "--min-repetitions",
+        "4",
+        "--max-repetitions",
+        "4",
+    )
     assert len(load(run, trust=True).manifest.cells) == 4
     assert not (run / "cells" / "ext4.7").exists()
 
 
 def test_what_will_run_is_said_before_it_runs(compare: Run, fscost: Run, tmp_path: Path) -> None:
-    compare("--on", "ext4", "--prepare", "touch a", *THREE, "--out", "here", command=("sh", "-c", "true \x1b[2K && id > pwned"))
+    compare(
+        "--on",
+        "ext4",
+        "--prepare",
+        "touch a",
+        *THREE,
+        "--out",
+        "here",
+        command=("sh", "-c", "true \x1b[2K && id > pwned"),
+    )
     told = fscost("compare", "--lab", "fake", "--resume", "here").stderr
     line = "resuming here: fscost compare --on ext4 --prepare 'touch a' --max-repetitions 3 -- sh -c 'true �[2K && id > pwned'"
     assert told.splitlines()[0] == line
@@ -63,14 +93,19 @@ def test_what_will_run_is_said_before_it_runs(compare: Run, fscost: Run, tmp_pat
 
 @pytest.mark.parametrize("name", ["cells", "inputs"])
 @pytest.mark.parametrize("trust", [(), ("--trust",)], ids=["", "trusted"])
-def test_nothing_is_removed_through_a_link(run: Path, fscost: Run, tmp_path: Path, name: str, trust: tuple[str, ...]) -> None:
+def test_nothing_is_removed_through_a_link(
+    run: Path, fscost: Run, tmp_path: Path, name: str, trust: tuple[str, ...]
+) -> None:
     victim = tmp_path / "victim"
     for folder in ("documents", "photos", "ext4.9", "tree-0123456789ab"):
         (victim / folder).mkdir(parents=True)
     if (run / name).exists():
         (run / name).rename(run / "moved")
     (run / name).symlink_to(victim)
-    assert f"here/{name} is a symbolic link" in fscost("compare", "--lab", "fake", "--resume", "here", *trust, check=(2,)).stderr
+    assert (
+        f"here/{name} is a symbolic link"
+        in fscost("compare", "--lab", "fake", "--resume", "here", *trust, check=(2,)).stderr
+    )
     assert len(list(victim.iterdir())) == 4
 
 
@@ -81,13 +116,23 @@ def test_only_folders_that_fscost_names_are_removed(run: Path, fscost: Run, tmp_
     (run / "inputs" / "small-tree-0123456789ab").mkdir()
     (run / "cells" / "ext4.8").symlink_to(tmp_path)
     fscost("compare", "--lab", "fake", "--resume", "here")
-    assert {path.name for path in (run / "cells").iterdir()} == {"ext4.0", "ext4.1", "ext4.2", "documents", "ext4.x", ".git", "ext4.8"}
+    assert {path.name for path in (run / "cells").iterdir()} == {
+        "ext4.0",
+        "ext4.1",
+        "ext4.2",
+        "documents",
+        "ext4.x",
+        ".git",
+        "ext4.8",
+    }
     assert [path.name for path in (run / "inputs").iterdir()] == ["photos"]
     assert tmp_path.is_dir()
 
 
 @pytest.mark.parametrize("existed", [False, True])
-def test_a_run_that_finished_nothing_removes_what_it_made_and_nothing_else(run: Path, existed: bool) -> None:
+def test_a_run_that_finished_nothing_removes_what_it_made_and_nothing_else(
+    run: Path, existed: bool
+) -> None:
     (run / "mine").write_text("somebody's")
     discard(run, existed)
     assert [path.name for path in run.iterdir()] == ["mine"]
@@ -102,7 +147,9 @@ def test_a_folder_to_fill_must_not_be_open_to_others(compare: Run, tmp_path: Pat
     assert "others can write" in compare("--on", "ext4", "--out", "here", check=(2,)).stderr
 
 
-def test_a_run_is_closed_to_others_whatever_the_umask(compare: Run, fscost: Run, tmp_path: Path) -> None:
+def test_a_run_is_closed_to_others_whatever_the_umask(
+    compare: Run, fscost: Run, tmp_path: Path
+) -> None:
     before = os.umask(0)
     try:
         compare("--on", "ext4", "--out", "deep/here")
@@ -113,10 +160,14 @@ def test_a_run_is_closed_to_others_whatever_the_umask(compare: Run, fscost: Run,
     fscost("show", "deep/here")
 
 
-def test_samples_of_another_run_are_not_shown_as_this_ones(compare: Run, fscost: Run, tmp_path: Path) -> None:
+def test_samples_of_another_run_are_not_shown_as_this_ones(
+    compare: Run, fscost: Run, tmp_path: Path
+) -> None:
     compare("--on", "ext4", *THREE, "--out", "here")
     compare("--on", "ext4", *THREE, "--seed", "9", "--out", "other")
-    (tmp_path / "here" / "samples.parquet").write_bytes((tmp_path / "other" / "samples.parquet").read_bytes())
+    (tmp_path / "here" / "samples.parquet").write_bytes(
+        (tmp_path / "other" / "samples.parquet").read_bytes()
+    )
     assert "the samples of cell 'ext4.0' are not those" in fscost("show", "here", check=(2,)).stderr
     manifest = json.loads((tmp_path / "other" / "manifest.json").read_text())
     assert all(set(cell["files_sha256"]) >= {cell["output"]} for cell in manifest["cells"])

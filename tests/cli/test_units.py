@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fscost.errors import InputError
-from fscost.view.units import human, human_bytes, human_count, human_ratio, human_seconds, parse_duration_s, parse_size_bytes
+from fscost.view.units import (
+    human,
+    human_bytes,
+    human_count,
+    human_ratio,
+    human_seconds,
+    parse_duration_s,
+    parse_size_bytes,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,13 +36,17 @@ def test_sizes(text: str, size: int) -> None:
     assert parse_size_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "G", "-4G", "4X", "4 G B", "1e9", "4,5G", "1.5", "nan", "4G4", "٤G\n٤", "0x10"])
+@pytest.mark.parametrize(
+    "text", ["", "G", "-4G", "4X", "4 G B", "1e9", "4,5G", "1.5", "nan", "4G4", "٤G\n٤", "0x10"]
+)
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(InputError, match=r"is no size|no whole number"):
         parse_size_bytes(text)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("10 min", 600), ("1.5H", 5400)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("10 min", 600), ("1.5H", 5400)]
+)
 def test_durations(text: str, seconds: float) -> None:
     assert parse_duration_s(text) == seconds
 
@@ -52,7 +64,11 @@ def test_bare_numbers_are_bytes(size: int) -> None:
 
 @given(st.integers(0, 1023), st.sampled_from("KMGT"))
 def test_a_unit_multiplies(number: int, unit: str) -> None:
-    assert parse_size_bytes(f"{number}{unit}") == number << (10 * (1 + "KMGT".index(unit))) == parse_size_bytes(f"{number}.0{unit}iB")
+    assert (
+        parse_size_bytes(f"{number}{unit}")
+        == number << (10 * (1 + "KMGT".index(unit)))
+        == parse_size_bytes(f"{number}.0{unit}iB")
+    )
 
 
 @given(st.text(max_size=12))

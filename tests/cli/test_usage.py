@@ -1,4 +1,5 @@
-"""Errors in the use of the program: a cause and a remedy, in one form whatever library found them."""
+"""Errors in the use of the program: a cause and a remedy, in one form whatever library found
+them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +13,17 @@ Run = Callable[..., Any]
     ("arguments", "cause", "remedy"),
     [
         (["compare", "--scale", "abc"], "--scale 'abc' is not a number", "fscost compare --help"),
-        (["compare", "--min-repetitions", "1.5"], "--min-repetitions '1.5' is not a whole number", "fscost compare --help"),
+        (
+            ["compare", "--min-repetitions", "1.5"],
+            "--min-repetitions '1.5' is not a whole number",
+            "fscost compare --help",
+        ),
         (["compare", "--csvv", "x"], "unknown option --csvv", "did you mean --csv?"),
-        (["compare", "--runs", "3"], "unknown option --runs", "--min-repetitions and --max-repetitions"),
+        (
+            ["compare", "--runs", "3"],
+            "unknown option --runs",
+            "--min-repetitions and --max-repetitions",
+        ),
         (["compare", "--on"], "--on needs a value", "--help"),
         (["compare", "--dry-run=x"], "--dry-run takes no value", "--help"),
         (["compare", "--size", "0", "--", "true"], "--size 0 leaves no disk", "4G"),
@@ -22,17 +31,37 @@ Run = Callable[..., Any]
         (["compare", "--workload", ""], "no workload is called ''", "small-files"),
         (["compare", "--out", ""], "'' is not a path", "name a file or a folder"),
         (["compare", "--force", "--", "true"], "--force goes with --device", "leave it out"),
-        (["compare", "--modules", "/tmp", "--", "true"], "--modules goes with a --kernel that is an image", "leave it out"),
-        (["compare", "--metric", "wall", "--", "true"], "--metric 'wall' is unknown", "did you mean wall_s?"),
-        (["compare", "--max-repetitions", "0", "--", "true"], "--max-repetitions 0 measures nothing", "1 or more"),
+        (
+            ["compare", "--modules", "/tmp", "--", "true"],
+            "--modules goes with a --kernel that is an image",
+            "leave it out",
+        ),
+        (
+            ["compare", "--metric", "wall", "--", "true"],
+            "--metric 'wall' is unknown",
+            "did you mean wall_s?",
+        ),
+        (
+            ["compare", "--max-repetitions", "0", "--", "true"],
+            "--max-repetitions 0 measures nothing",
+            "1 or more",
+        ),
         (["comapre"], "unknown command 'comapre'", "did you mean compare?"),
         (["study", "runn"], "unknown command 'runn'", "did you mean run?"),
-        (["study", "run", "journaltax"], "no study is called 'journaltax'", "did you mean journal-tax?"),
+        (
+            ["study", "run", "journaltax"],
+            "no study is called 'journaltax'",
+            "did you mean journal-tax?",
+        ),
         (["show"], "RUN is missing", "fscost show --help"),
         (["explain", "x", "--by", "fil"], "--by 'fil' is unknown", "did you mean file?"),
         (["explain", "x", "--top", "0"], "--top 0 is too small", "give at least 1"),
         (["explain", "x", "--around", "3"], "--around goes with --at", "leave it out"),
-        (["recording", "export", "a", "b"], "--as is missing", "one of: image, parquet, dm-log-writes"),
+        (
+            ["recording", "export", "a", "b"],
+            "--as is missing",
+            "one of: image, parquet, dm-log-writes",
+        ),
         (["doctor", "x"], "unexpected argument 'x'", "fscost doctor --help"),
     ],
     ids=lambda value: "-".join(value)[:40] if isinstance(value, list) else "",
@@ -53,5 +82,7 @@ def test_the_bound_that_nobody_gave_gives_way(compare: Run) -> None:
 
 
 def test_one_file_system_under_two_names_is_noticed(compare: Run) -> None:
-    told = compare("--max-repetitions", "1", "--on", "ext4-noatime", "--on", "ext4  -o noatime").stderr
+    told = compare(
+        "--max-repetitions", "1", "--on", "ext4-noatime", "--on", "ext4  -o noatime"
+    ).stderr
     assert "'ext4-noatime' and 'ext4 -o noatime' are the same profile" in told

@@ -1,4 +1,5 @@
-"""Every option and argument that names something to write, and every file that fscost writes by itself: what a device node, a link, a hard link, a FIFO, a
+"""Every option and argument that names something to write, and every file that fscost writes by
+itself: what a device node, a link, a hard link, a FIFO, a
 folder, a write-protected file and a full disk under that name become."""
 
 import os
@@ -52,36 +53,131 @@ PATHS = re.compile(r"\b(FILE|DIR|PATH|VMLINUZ|RECORDING|RUN|OUT|LOG)\b|/dev")
 
 @dataclass(frozen=True)
 class Writer:
-    """A command line with OUT in place of the path. A file under that name is replaced, or must not exist; a folder must be new or empty."""
+    """A command line with OUT in place of the path. A file under that name is replaced, or must not
+    exist; a folder must be new or empty."""
 
     words: tuple[str, ...]
     is_new: bool = False
 
 
 WRITES = {
-    ("compare", "csv"): Writer(("compare", "--lab", "fake", "--on", "ext4", "--max-repetitions", "1", "--csv", "OUT", "--", "true")),
-    ("compare", "markdown"): Writer(("compare", "--lab", "fake", "--on", "ext4", "--max-repetitions", "1", "--markdown", "OUT", "--", "true")),
-    ("compare", "out"): Writer(("compare", "--lab", "fake", "--on", "ext4", "--max-repetitions", "1", "--out", "OUT", "--", "true"), is_new=True),
+    ("compare", "csv"): Writer(
+        (
+            "compare",
+            "--lab",
+            "fake",
+            "--on",
+            "ext4",
+            "--max-repetitions",
+            "1",
+            "--csv",
+            "OUT",
+            "--",
+            "true",
+        )
+    ),
+    ("compare", "markdown"): Writer(
+        (
+            "compare",
+            "--lab",
+            "fake",
+            "--on",
+            "ext4",
+            "--max-repetitions",
+            "1",
+            "--markdown",
+            "OUT",
+            "--",
+            "true",
+        )
+    ),
+    ("compare", "out"): Writer(
+        (
+            "compare",
+            "--lab",
+            "fake",
+            "--on",
+            "ext4",
+            "--max-repetitions",
+            "1",
+            "--out",
+            "OUT",
+            "--",
+            "true",
+        ),
+        is_new=True,
+    ),
     ("show", "csv"): Writer(("show", "run", "--csv", "OUT")),
     ("show", "markdown"): Writer(("show", "run", "--markdown", "OUT")),
-    ("explain", "parquet"): Writer(("explain", "recording", "--all", "--parquet", "OUT"), is_new=True),
+    ("explain", "parquet"): Writer(
+        ("explain", "recording", "--all", "--parquet", "OUT"), is_new=True
+    ),
     ("wear", "csv"): Writer(("wear", "recording", "--ssd", "sd-card-32gb", "--csv", "OUT")),
-    ("wear", "markdown"): Writer(("wear", "recording", "--ssd", "sd-card-32gb", "--markdown", "OUT")),
-    ("study run", "out"): Writer(("study", "run", "journal-tax", "--lab", "fake", "--max-repetitions", "1", "--out", "OUT"), is_new=True),
-    ("study run", "markdown"): Writer(("study", "run", "journal-tax", "--lab", "fake", "--max-repetitions", "1", "--markdown", "OUT")),
+    ("wear", "markdown"): Writer(
+        ("wear", "recording", "--ssd", "sd-card-32gb", "--markdown", "OUT")
+    ),
+    ("study run", "out"): Writer(
+        ("study", "run", "journal-tax", "--lab", "fake", "--max-repetitions", "1", "--out", "OUT"),
+        is_new=True,
+    ),
+    ("study run", "markdown"): Writer(
+        (
+            "study",
+            "run",
+            "journal-tax",
+            "--lab",
+            "fake",
+            "--max-repetitions",
+            "1",
+            "--markdown",
+            "OUT",
+        )
+    ),
     ("study show", "markdown"): Writer(("study", "show", "study", "--markdown", "OUT")),
-    ("recording export", "out"): Writer(("recording", "export", "recording", "OUT", "--as", "image"), is_new=True),
+    ("recording export", "out"): Writer(
+        ("recording", "export", "recording", "OUT", "--as", "image"), is_new=True
+    ),
     ("recording strip", "out"): Writer(("recording", "strip", "recording", "OUT"), is_new=True),
     ("recording import", "recording"): Writer(("recording", "import", "log", "OUT"), is_new=True),
 }
 FORMS = {
-    "as parquet": Writer(("recording", "export", "recording", "OUT", "--as", "parquet"), is_new=True),
-    "as dm-log-writes": Writer(("recording", "export", "recording", "OUT", "--as", "dm-log-writes"), is_new=True),
+    "as parquet": Writer(
+        ("recording", "export", "recording", "OUT", "--as", "parquet"), is_new=True
+    ),
+    "as dm-log-writes": Writer(
+        ("recording", "export", "recording", "OUT", "--as", "dm-log-writes"), is_new=True
+    ),
 }
-FILES = {name: writer for name, writer in (WRITES | FORMS).items() if name not in (("compare", "out"), ("study run", "out"))}
+FILES = {
+    name: writer
+    for name, writer in (WRITES | FORMS).items()
+    if name not in (("compare", "out"), ("study run", "out"))
+}
 SOURCES = {
-    "run": ("compare", "--lab", "fake", "--on", "ext4", "--max-repetitions", "1", "--out", "run", "--", "true"),
-    "study": ("study", "run", "journal-tax", "--lab", "fake", "--max-repetitions", "1", "--out", "study"),
+    "run": (
+        "compare",
+        "--lab",
+        "fake",
+        "--on",
+        "ext4",
+        "--max-repetitions",
+        "1",
+        "--out",
+        "run",
+        "--",
+        "true",
+    ),
+    "study": (
+        "study",
+        "run",
+        "journal-tax",
+        "--lab",
+        "fake",
+        "--max-repetitions",
+        "1",
+        "--out",
+        "study",
+    ),
     "recording": ("recording", "import", "log", "recording"),
 }
 """What the writers work on, by its name in the test's folder."""
@@ -93,7 +189,8 @@ def named(name: Any) -> str:
 
 
 def parameters(found: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Of a command and those below it, the parameters that may be a path: what is parsed as one, or says FILE, DIR or /dev."""
+    """Of a command and those below it, the parameters that may be a path: what is parsed as one, or
+    says FILE, DIR or /dev."""
     for name, each in getattr(found, "commands", {}).items():
         yield from parameters(each, (*path, name))
     for parameter in () if hasattr(found, "commands") else found.params:
@@ -103,7 +200,8 @@ def parameters(found: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def test_every_parameter_that_may_be_a_path_is_listed_here() -> None:
-    """A new option that writes needs a row in WRITES, where all kinds of files are tried on it; one that reads, in READS."""
+    """A new option that writes needs a row in WRITES, where all kinds of files are tried on it; one
+    that reads, in READS."""
     found = {parameter for name in COMMANDS for parameter in parameters(command(name), (name,))}
     assert found - READS - WRITES.keys() == set()
     assert READS | WRITES.keys() <= found
@@ -128,9 +226,14 @@ def write(made: Path, fscost: Run) -> Run:
     def run(name: Any, path: Path, check: tuple[int, ...] = (0,)) -> Any:
         writer = (WRITES | FORMS)[name]
         for source, words in SOURCES.items():
-            if source in writer.words[1:] and (source != "study" or "show" in writer.words) and not (made.parent / source).exists():
+            if (
+                source in writer.words[1:]
+                and (source != "study" or "show" in writer.words)
+                and not (made.parent / source).exists()
+            ):
                 fscost(*words, check=(0, 1))
-        # Of runs without --out: a folder is called after its second, and the next may begin in the same one.
+        # Of runs without --out: a folder is called after its second, and the next may begin in the
+        # same one.
         shutil.rmtree(made.parent / "fscost-runs", ignore_errors=True)
         return fscost(*(str(path) if word == "OUT" else word for word in writer.words), check=check)
 
@@ -144,7 +247,8 @@ def is_new(name: Any) -> bool:
 @pytest.mark.root
 @pytest.mark.parametrize("name", FILES, ids=named)
 def test_a_device_node_is_written_and_never_replaced(write: Run, made: Path, name: Any) -> None:
-    """F0: `--csv /dev/null` as root replaced the machine's /dev/null. Nodes of our own, so that a failure costs nothing."""
+    """F0: `--csv /dev/null` as root replaced the machine's /dev/null. Nodes of our own, so that a
+    failure costs nothing."""
     null, full = made / "null", made / "full"
     os.mknod(null, stat.S_IFCHR | 0o666, os.makedev(1, 3))
     os.mknod(full, stat.S_IFCHR | 0o666, os.makedev(1, 7))
@@ -179,17 +283,28 @@ def test_links_regular_files_and_folders(write: Run, made: Path, name: Any) -> N
     assert ("exists" if is_new(name) else "write-protected") in said
     assert target.read_bytes() == before
     (made / "folder").mkdir()
-    assert ("exists" if is_new(name) else "is a folder") in write(name, made / "folder", check=(2,)).stderr
-    assert sorted(path.name for path in made.iterdir()) == ["dangling", "folder", "link", "other", "target"]
+    assert ("exists" if is_new(name) else "is a folder") in write(
+        name, made / "folder", check=(2,)
+    ).stderr
+    assert sorted(path.name for path in made.iterdir()) == [
+        "dangling",
+        "folder",
+        "link",
+        "other",
+        "target",
+    ]
 
 
 @pytest.mark.parametrize("name", FILES, ids=named)
 def test_a_fifo_is_written_to_its_reader(write: Run, made: Path, name: Any) -> None:
     fifo = made / "fifo"
     os.mkfifo(fifo)
-    assert ("exists" if is_new(name) else "No such device or address") in write(name, fifo, check=(2,)).stderr
+    assert ("exists" if is_new(name) else "No such device or address") in write(
+        name, fifo, check=(2,)
+    ).stderr
     with subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE) as reader:
-        # Open from our side too until it is done, or an early end of the reader would be no end of the test.
+        # Open from our side too until it is done, or an early end of the reader would be no end of
+        # the test.
         holder = os.open(fifo, os.O_RDWR)
         write(name, fifo, check=(2,) if is_new(name) else (0,))
         os.set_blocking(holder, False)
@@ -203,7 +318,9 @@ def test_a_fifo_is_written_to_its_reader(write: Run, made: Path, name: Any) -> N
 
 @pytest.mark.root
 @pytest.mark.parametrize("name", FILES, ids=named)
-def test_a_full_disk_is_one_error_and_the_old_file_stays(write: Run, made: Path, small_disk: Callable[[str], Path], name: Any) -> None:
+def test_a_full_disk_is_one_error_and_the_old_file_stays(
+    write: Run, made: Path, small_disk: Callable[[str], Path], name: Any
+) -> None:
     place = small_disk("16k")
     if not is_new(name):
         (place / "out").write_bytes(b"old")
@@ -211,7 +328,9 @@ def test_a_full_disk_is_one_error_and_the_old_file_stays(write: Run, made: Path,
     said = write(name, place / "out", check=(2,)).stderr
     assert said.count("fscost:") == 1, said
     assert "No space left on device" in said or "are free there" in said, said
-    assert sorted(path.name for path in place.iterdir()) == (["rest"] if is_new(name) else ["out", "rest"])
+    assert sorted(path.name for path in place.iterdir()) == (
+        ["rest"] if is_new(name) else ["out", "rest"]
+    )
     assert is_new(name) or (place / "out").read_bytes() == b"old"
 
 
@@ -231,7 +350,9 @@ def test_a_runs_folder_is_new_or_empty(write: Run, made: Path, name: Any) -> Non
 
 
 @pytest.mark.parametrize("name", [MANIFEST, SAMPLES, "study.md", "study.json"])
-def test_links_of_others_in_a_runs_folder_lead_nowhere(write: Run, made: Path, fscost: Run, name: str) -> None:
+def test_links_of_others_in_a_runs_folder_lead_nowhere(
+    write: Run, made: Path, fscost: Run, name: str
+) -> None:
     """What fscost writes by itself, when a run goes on."""
     victim = made / "victim"
     victim.write_bytes(b"root's")
@@ -241,8 +362,24 @@ def test_links_of_others_in_a_runs_folder_lead_nowhere(write: Run, made: Path, f
     (folder / name).symlink_to(victim)
     if os.geteuid() == 0:
         os.chown(folder / name, 65534, 65534, follow_symlinks=False)
-    words = ("study", "run", "journal-tax", "--lab", "fake", "--resume", str(folder), "--max-repetitions", "2")
-    assert name in fscost(*words, check=(2,) if os.geteuid() == 0 or name in (MANIFEST, SAMPLES) else (0, 1)).stderr or os.geteuid() != 0
+    words = (
+        "study",
+        "run",
+        "journal-tax",
+        "--lab",
+        "fake",
+        "--resume",
+        str(folder),
+        "--max-repetitions",
+        "2",
+    )
+    assert (
+        name
+        in fscost(
+            *words, check=(2,) if os.geteuid() == 0 or name in (MANIFEST, SAMPLES) else (0, 1)
+        ).stderr
+        or os.geteuid() != 0
+    )
     assert victim.read_bytes() == b"root's" or os.geteuid() != 0
 
 

@@ -52,10 +52,21 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
         ours.settimeout(20)
         path = tmp_path / f"nbd{len(servers)}.sock"
         recording = tmp_path / f"{len(servers)}.fscost"
-        command = [find_binaries().disk, "serve", "--recording", recording, "--nbd", address or path, "--control-fd", str(theirs.fileno())]
+        command = [
+            find_binaries().disk,
+            "serve",
+            "--recording",
+            recording,
+            "--nbd",
+            address or path,
+            "--control-fd",
+            str(theirs.fileno()),
+        ]
         for disk in disks or (f"main={64 * MIB}",):
             command += ["--disk", disk]
-        process = subprocess.Popen([*command, "--ppid", str(os.getpid())], pass_fds=[theirs.fileno()])
+        process = subprocess.Popen(
+            [*command, "--ppid", str(os.getpid())], pass_fds=[theirs.fileno()]
+        )
         theirs.close()
         server = Server(process, ours, recording, path)
         servers.append(server)

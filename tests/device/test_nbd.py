@@ -73,7 +73,9 @@ def test_qemu_s_operations_arrive_as_what_they_are(serve: Serve, tmp_path: Path)
     image = tmp_path / "image"
     capture.export_image(server.recording, "main", image, None)
     content = image.read_bytes()
-    expected = b"\x11" * (512 << 10) + bytes(128 << 10) + b"\x11" * (384 << 10) + b"\x22" * (64 << 10)
+    expected = (
+        b"\x11" * (512 << 10) + bytes(128 << 10) + b"\x11" * (384 << 10) + b"\x22" * (64 << 10)
+    )
     assert content[: len(expected)] == expected
     assert not any(content[len(expected) :])
 
@@ -128,9 +130,15 @@ def test_fio_verifies_what_it_wrote(serve: Serve) -> None:
 def test_every_disk_is_an_export(serve: Serve) -> None:
     server = serve(f"main={8 * MIB}", f"journal={4 * MIB},logical=4096")
     exports = json.loads(run("nbdinfo", "--json", "--list", server.uri("")))["exports"]
-    assert {each["export-name"]: each["export-size"] for each in exports} == {"main": 8 * MIB, "journal": 4 * MIB}
+    assert {each["export-name"]: each["export-size"] for each in exports} == {
+        "main": 8 * MIB,
+        "journal": 4 * MIB,
+    }
     assert [each["block_size_minimum"] for each in exports] == [512, 4096]
-    assert all(each["can_multi_conn"] and each["can_fua"] and each["can_flush"] and each["can_trim"] for each in exports)
+    assert all(
+        each["can_multi_conn"] and each["can_fua"] and each["can_flush"] and each["can_trim"]
+        for each in exports
+    )
     qemu_io(server, "write -P 7 0 8k", disk="journal")
     qemu_io(server, "write -P 9 0 4k")
     found = server.finish()["totals"]
@@ -159,7 +167,10 @@ def test_clients_that_break_the_protocol_hurt_nobody_else(serve: Serve) -> None:
             with client(server) as bad:
                 bad.settimeout(5)
                 bad.recv(18)
-                bad.sendall(random.choice([struct.pack(">I", 3), b""]) + random.randbytes(random.randrange(200)))
+                bad.sendall(
+                    random.choice([struct.pack(">I", 3), b""])
+                    + random.randbytes(random.randrange(200))
+                )
         with client(server) as bad:
             negotiate(bad, b"main")
             bad.sendall(struct.pack(">IHHQQI", 0x25609513, 0, WRITE, 1, 0, 2**32 - 1))
@@ -170,7 +181,9 @@ def test_clients_that_break_the_protocol_hurt_nobody_else(serve: Serve) -> None:
 
 def test_an_unknown_export_is_refused(serve: Serve) -> None:
     server = serve()
-    done = subprocess.run(["nbdinfo", server.uri("other")], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        ["nbdinfo", server.uri("other")], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode != 0
     assert totals(server)["write_bytes"] == 0
 
@@ -203,7 +216,8 @@ def test_after_the_end_requests_fail(serve: Serve) -> None:
 
 
 def test_many_connections_make_one_order(serve: Serve, tmp_path: Path) -> None:
-    """Each sector is written by one connection only, again and again: the last of its writes must be what stays."""
+    """Each sector is written by one connection only, again and again: the last of its writes must
+    be what stays."""
     server = serve()
 
     def write(number: int) -> None:
@@ -220,12 +234,25 @@ def test_many_connections_make_one_order(serve: Serve, tmp_path: Path) -> None:
     assert times == sorted(times)
     image = tmp_path / "image"
     capture.export_image(server.recording, "main", image, None)
-    assert image.read_bytes()[: 8 * 512] == b"".join(bytes([number, 99]) * 256 for number in range(8))
+    assert image.read_bytes()[: 8 * 512] == b"".join(
+        bytes([number, 99]) * 256 for number in range(8)
+    )
 
 
 def test_a_bad_address_is_said() -> None:
     done = subprocess.run(
-        [find_binaries().disk, "serve", "--recording", "/nowhere/x", "--disk", "main=1048576", "--nbd", "@", "--control-fd", "3"],
+        [
+            find_binaries().disk,
+            "serve",
+            "--recording",
+            "/nowhere/x",
+            "--disk",
+            "main=1048576",
+            "--nbd",
+            "@",
+            "--control-fd",
+            "3",
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -265,14 +292,17 @@ def negotiate(stream: socket.socket, name: bytes) -> None:
 
 
 def ask(stream: socket.socket, command: int, offset: int, content: bytes) -> int:
-    stream.sendall(struct.pack(">IHHQQI", 0x25609513, 0, command, 7, offset, len(content)) + content)
+    stream.sendall(
+        struct.pack(">IHHQQI", 0x25609513, 0, command, 7, offset, len(content)) + content
+    )
     magic, error, cookie = struct.unpack(">IIQ", read(stream, 16))
     assert (magic, cookie) == (0x67446698, 7)
     return int(error)
 
 
 def test_a_server_gives_up_what_it_does_not_need(serve: Serve) -> None:
-    """Every thread of it, also one that began before (crates/device/src/seccomp.rs has the list)."""
+    """Every thread of it, also one that began before (crates/device/src/seccomp.rs has the
+    list)."""
     server = serve()
     for status in Path(f"/proc/{server.process.pid}/task").glob("*/status"):
         held = dict(line.split(":", 1) for line in status.read_text().splitlines())

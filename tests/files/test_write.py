@@ -1,4 +1,5 @@
-"""Files made and replaced: what each kind of thing under the name becomes, and what somebody else can make of it."""
+"""Files made and replaced: what each kind of thing under the name becomes, and what somebody else
+can make of it."""
 
 import errno
 import os
@@ -50,7 +51,11 @@ def test_a_regular_file_keeps_mode_and_owner(tmp_path: Path) -> None:
     replace(target)
     after = target.stat()
     assert target.read_bytes() == b"new"
-    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    assert (after.st_mode, after.st_uid, after.st_gid) == (
+        before.st_mode,
+        before.st_uid,
+        before.st_gid,
+    )
     assert after.st_ino != before.st_ino
     assert names(tmp_path) == ["file"]
 
@@ -64,7 +69,11 @@ def test_a_new_file_has_the_callers_umask_and_a_created_one_is_private(tmp_path:
         growing(tmp_path / "log").close()
     finally:
         os.umask(before)
-    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {"result": 0o640, "recording": 0o600, "log": 0o600}
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {
+        "result": 0o640,
+        "recording": 0o600,
+        "log": 0o600,
+    }
 
 
 def test_what_was_whole_stays_whole_when_the_disk_is_full(tmp_path: Path) -> None:
@@ -72,7 +81,11 @@ def test_what_was_whole_stays_whole_when_the_disk_is_full(tmp_path: Path) -> Non
     target.write_bytes(b"old")
     with full_after(4096), pytest.raises(HostError, match=r"cannot be written: File too large"):
         replace(target, b"x" * 100_000)
-    with full_after(4096), pytest.raises(HostError, match="free some space"), creating(tmp_path / "other") as file:
+    with (
+        full_after(4096),
+        pytest.raises(HostError, match="free some space"),
+        creating(tmp_path / "other") as file,
+    ):
         file.write(b"x" * 100_000)
     assert target.read_bytes() == b"old"
     assert names(tmp_path) == ["file"]
@@ -180,7 +193,8 @@ def test_an_open_descriptor_is_written_where_it_stands(tmp_path: Path) -> None:
 
 @pytest.fixture
 def device(tmp_path: Path) -> Callable[[int], Path]:
-    """Nodes of our own, by minor number of the memory devices: a test that fails as root would otherwise cost this machine its /dev/null."""
+    """Nodes of our own, by minor number of the memory devices: a test that fails as root would
+    otherwise cost this machine its /dev/null."""
 
     def make(minor: int) -> Path:
         os.mknod(tmp_path / f"device{minor}", stat.S_IFCHR | 0o666, os.makedev(1, minor))
@@ -223,7 +237,10 @@ def test_nothing_that_exists_is_created(tmp_path: Path, kind: str) -> None:
         case "folder":
             path.mkdir()
     before = names(tmp_path)
-    with pytest.raises(InputError, match=r"out exists\n  name a file that does not"), creating(path) as file:
+    with (
+        pytest.raises(InputError, match=r"out exists\n  name a file that does not"),
+        creating(path) as file,
+    ):
         file.write(b"new")
     with pytest.raises(InputError, match="exists"):
         growing(path)
@@ -238,7 +255,9 @@ def test_a_name_that_was_taken_meanwhile_is_not_taken_back(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("unnamed", [True, False])
-def test_without_unnamed_files_or_hard_links_it_is_the_same(tmp_path: Path, unnamed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_unnamed_files_or_hard_links_it_is_the_same(
+    tmp_path: Path, unnamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As on vfat, which has neither."""
     open_, link = os.open, os.link
 
@@ -267,7 +286,9 @@ def test_without_unnamed_files_or_hard_links_it_is_the_same(tmp_path: Path, unna
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("where", ["the file", "a folder on the way", "a second name of root's link"])
+@pytest.mark.parametrize(
+    "where", ["the file", "a folder on the way", "a second name of root's link"]
+)
 def test_nobody_elses_link_is_followed(tmp_path: Path, where: str) -> None:
     """The review's H3: in a folder of somebody else, a link decides what root writes to."""
     victim, theirs = tmp_path / "victim", tmp_path / "theirs"
@@ -289,13 +310,20 @@ def test_nobody_elses_link_is_followed(tmp_path: Path, where: str) -> None:
         os.chown(link, SOMEBODY, SOMEBODY, follow_symlinks=False)
     os.chown(theirs, SOMEBODY, SOMEBODY)
     for attempt in (check_output, replace):
-        with pytest.raises(InputError, match=rf"symbolic link that user .*name the file itself: {victim}/x.csv".replace(".*", "(.|\n)*")):
+        with pytest.raises(
+            InputError,
+            match=rf"symbolic link that user .*name the file itself: {victim}/x.csv".replace(
+                ".*", "(.|\n)*"
+            ),
+        ):
             attempt(asked)
     assert (victim / "x.csv").read_bytes() == b"root's"
 
 
 @pytest.mark.root
-def test_the_user_who_called_sudo_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_user_who_called_sudo_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "link").symlink_to("file")
     os.chown(tmp_path / "link", SOMEBODY, SOMEBODY, follow_symlinks=False)
     monkeypatch.setenv("SUDO_UID", str(SOMEBODY))

@@ -54,7 +54,8 @@ class PanicException(BaseException):
 
 @dataclass
 class FakeNative:
-    """Recordings that exist only as numbers; `error` is what reading one raises, `panic` what explaining one does."""
+    """Recordings that exist only as numbers; `error` is what reading one raises, `panic` what
+    explaining one does."""
 
     intervals: list[dict[str, Any]] = field(default_factory=list)
     error: str = ""
@@ -94,7 +95,9 @@ class FakeNative:
 
             def __iter__(self) -> Iterator[dict[str, Any]]:
                 wide, narrow = struct.pack("<2Q", 0, 4096), struct.pack("<2H", 0, 0)
-                yield dict.fromkeys(("event", "submit_ns", "complete_ns", "offset", "length"), wide) | {
+                yield dict.fromkeys(
+                    ("event", "submit_ns", "complete_ns", "offset", "length"), wide
+                ) | {
                     "disk": narrow,
                     "op": b"\1\1",
                     "fua": b"\0\1",
@@ -103,10 +106,14 @@ class FakeNative:
             def intervals(self) -> list[dict[str, Any]]:
                 return fake.intervals
 
-        return SimpleNamespace(Recording=Recording, RecordingError=RecordingError, PanicException=PanicException)
+        return SimpleNamespace(
+            Recording=Recording, RecordingError=RecordingError, PanicException=PanicException
+        )
 
 
-def interval_event(name: str, measured: bool, disks: tuple[str, ...] = ("main",), **changes: Any) -> dict[str, Any]:
+def interval_event(
+    name: str, measured: bool, disks: tuple[str, ...] = ("main",), **changes: Any
+) -> dict[str, Any]:
     """What an agent says about one interval."""
     return {
         "event": "interval",
@@ -146,13 +153,25 @@ class Stage:
         """A whole cell, told without a fault."""
         disks = tuple(disk.name for disk in self.cell.profile.disks)
         queue = {"logical_block_size": 512}
-        events: list[dict[str, Any]] = [{"event": "attached", "disk": disk, "device": "/dev/loop9", "queue": queue} for disk in disks]
+        events: list[dict[str, Any]] = [
+            {"event": "attached", "disk": disk, "device": "/dev/loop9", "queue": queue}
+            for disk in disks
+        ]
         events.append(interval_event("mkfs", False, disks, space_used_bytes=None))
-        mount = {"mountinfo": "36 1 7:0 / /mnt/fs rw - ext4 /dev/loop9 rw", "options": "rw", "super_options": "rw", "type": "ext4"}
+        mount = {
+            "mountinfo": "36 1 7:0 / /mnt/fs rw - ext4 /dev/loop9 rw",
+            "options": "rw",
+            "super_options": "rw",
+            "type": "ext4",
+        }
         events.append({"event": "mounted"} | mount)
         events.append(interval_event("mount", False, disks))
-        events.append({"event": "inspected", "name": "superblock", "output": "features: has_journal"})
-        events += [interval_event(step.name, step.measured, disks) for step in self.cell.workload.steps]
+        events.append(
+            {"event": "inspected", "name": "superblock", "output": "features: has_journal"}
+        )
+        events += [
+            interval_event(step.name, step.measured, disks) for step in self.cell.workload.steps
+        ]
         events.append({"event": "done", "recording": {"requests": 12}})
         return events
 
@@ -166,13 +185,26 @@ class Stage:
     def record(self) -> None:
         """Let the recording agree with the events, and its file exist."""
         disks = [disk.name for disk in self.cell.profile.disks]
-        names = ["before", "mkfs", "mount", *(step.name for step in self.cell.workload.steps), "end"]
+        names = [
+            "before",
+            "mkfs",
+            "mount",
+            *(step.name for step in self.cell.workload.steps),
+            "end",
+        ]
         self.native.intervals = [
-            {"name": name, "begin_ns": number, "end_ns": number + 1, "disks": {disk: dict(TOTALS) for disk in disks}, "detail": None}
+            {
+                "name": name,
+                "begin_ns": number,
+                "end_ns": number + 1,
+                "disks": {disk: dict(TOTALS) for disk in disks},
+                "detail": None,
+            }
             | {"first_write_bytes": 0}
             for number, name in enumerate(names)
         ]
-        # Somebody looks at the new device before the first mark, which the kernel counts into mkfs, and again after the last.
+        # Somebody looks at the new device before the first mark, which the kernel counts into mkfs,
+        # and again after the last.
         before, mkfs, *_, after = self.native.intervals
         before["disks"] = {disk: dict.fromkeys(TOTALS, 0) | {"read_bytes": 1024} for disk in disks}
         mkfs["disks"] = {disk: TOTALS | {"read_bytes": 3072} for disk in disks}
@@ -207,20 +239,26 @@ def plan_format(profile: Profile, disk_size_bytes: int, seed: int) -> FormatPlan
 
 def make_cell(disks: tuple[str, ...] = ("main",), **changes: Any) -> Cell:
     profile = Profile("ext4", "ext4", disks=tuple(DiskSpec(disk) for disk in disks))
-    steps = (Step("unpack", "tar xf {input}/a.tar", measured=False), Step("build", "make -C {dir}", env=(("JOBS", "2"),)))
+    steps = (
+        Step("unpack", "tar xf {input}/a.tar", measured=False),
+        Step("build", "make -C {dir}", env=(("JOBS", "2"),)),
+    )
     workload = Workload("mine", steps, disk_bytes=1 << 20, **changes)
     return Cell(profile, workload, repetition=0, seed=7, order=0)
 
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Stage:
-    """One disk, two steps, an agent that has yet to be told what to say. A marker parameter names other disks."""
+    """One disk, two steps, an agent that has yet to be told what to say. A marker parameter names
+    other disks."""
     disks: tuple[str, ...] = getattr(request, "param", ("main",))
     native = FakeNative()
     monkeypatch.setattr(capture, "_native", native.module)
     monkeypatch.setenv("FSCOST_FAKE", str(tmp_path))
     agent = tmp_path / "fscost-agent"
-    agent.write_text(f'#!/bin/sh\nexec {sys.executable} -S {Path(__file__).with_name("fake_agent.py")} "$@"\n')
+    agent.write_text(
+        f'#!/bin/sh\nexec {sys.executable} -S {Path(__file__).with_name("fake_agent.py")} "$@"\n'
+    )
     agent.chmod(0o755)
     lab = NativeLab(Binaries(agent, Path("/opt/fscost-disk")), plan_format=plan_format)
     options = LabOptions(cell_dir=tmp_path / "cell", disk_size_bytes=1 << 30)

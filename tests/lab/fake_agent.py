@@ -1,6 +1,8 @@
-"""An agent that runs nothing: it keeps the plan that it was given and says what the test wrote down.
+"""An agent that runs nothing: it keeps the plan that it was given and says what the test wrote
+down.
 
-    fake_agent.py run    with FSCOST_FAKE=FOLDER: writes FOLDER/plan.json, says FOLDER/events, does what FOLDER/then says
+    fake_agent.py run    with FSCOST_FAKE=FOLDER: writes FOLDER/plan.json, says FOLDER/events, does
+    what FOLDER/then says
 
 `then` is a Python expression of a status to exit with, or "sleep": stay until killed.
 """

@@ -10,7 +10,8 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 def test_a_python_from_elsewhere_runs_what_was_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An ordinary user's, say, on a checkout of root's: what cargo left in its own folder may be old."""
+    """An ordinary user's, say, on a checkout of root's: what cargo left in its own folder may be
+    old."""
     monkeypatch.setattr("sys.executable", "/nowhere/python3")
     monkeypatch.setenv("PATH", "/nowhere")
     found = find_binaries()

@@ -18,13 +18,17 @@ from fscost.lab.cell.story import Story
 
 MIB = 1 << 20
 MOST_BYTES = 160 * MIB
-"""Of one guest, beyond what the interpreter takes: one long line twice, and the pauses of a cell."""
+"""Of one guest, beyond what the interpreter takes: one long line twice, and the pauses of a
+cell."""
 DISKS = [f"disk{number}" for number in range(24)]
 STEPS = ["mkfs", "mount", "one", "two", "three"]
 
 
 def interval(name: str, pauses: str, more: str = "") -> bytes:
-    times = "".join(f',"{word}":1' for word in ("wall_ns", "command_ns", "settle_ns", "cpu_user_ns", "cpu_system_ns"))
+    times = "".join(
+        f',"{word}":1'
+        for word in ("wall_ns", "command_ns", "settle_ns", "cpu_user_ns", "cpu_system_ns")
+    )
     counters = json.dumps({disk: dict.fromkeys(COUNTERS, 1) for disk in DISKS})
     probe = f'"probe":{{"interval_ms":1,"pauses_ns":[{pauses}],"failures":0}}'
     bytes_ = '"program_write_bytes":1,"program_read_bytes":1'
@@ -38,23 +42,38 @@ def hour(step: int, count: int) -> bytes:
 
 
 BOMBS: dict[str, Callable[[], Iterator[bytes]]] = {
-    "a long list in a short kind": lambda: iter([b'{"event":"attached","queue":[' + b"[]," * (20 * MIB) + b"[]]}\n"]),
-    "a long list in an interval": lambda: iter([interval("mkfs", "1", ',"x":[' + "[]," * (15 * MIB) + "[]]")]),
+    "a long list in a short kind": lambda: iter(
+        [b'{"event":"attached","queue":[' + b"[]," * (20 * MIB) + b"[]]}\n"]
+    ),
+    "a long list in an interval": lambda: iter(
+        [interval("mkfs", "1", ',"x":[' + "[]," * (15 * MIB) + "[]]")]
+    ),
     "too many pauses": lambda: iter([interval("mkfs", "0," * (20 * MIB) + "0")]),
     "pauses that are lists": lambda: iter([interval("mkfs", "[]," * (15 * MIB) + "1")]),
     "pauses in every interval": lambda: (hour(number, 3_600_000) for number in range(len(STEPS))),
     "swollen facts of every disk": lambda: (
-        b'{"event":"attached","disk":"%s","device":"x","queue":{"x":[' % disk.encode() + b"[]," * 21_000 + b"1]}}\n" for disk in DISKS * 3
+        b'{"event":"attached","disk":"%s","device":"x","queue":{"x":[' % disk.encode()
+        + b"[]," * 21_000
+        + b"1]}}\n"
+        for disk in DISKS * 3
     ),
-    "inspections without end": lambda: (b'{"event":"inspected","name":"superblock","output":"%s"}\n' % (b"x" * 900_000) for _ in range(150)),
+    "inspections without end": lambda: (
+        b'{"event":"inspected","name":"superblock","output":"%s"}\n' % (b"x" * 900_000)
+        for _ in range(150)
+    ),
     "inspections of every name": lambda: (
-        b'{"event":"inspected","name":"%d","output":"%s"}\n' % (number, b"x" * 900_000) for number in range(150)
+        b'{"event":"inspected","name":"%d","output":"%s"}\n' % (number, b"x" * 900_000)
+        for number in range(150)
     ),
     "mounts without end": lambda: (
-        b'{"event":"mounted","mountinfo":"%s","options":"","super_options":"","type":""}\n' % (b"x" * 60_000) for _ in range(2_000)
+        b'{"event":"mounted","mountinfo":"%s","options":"","super_options":"","type":""}\n'
+        % (b"x" * 60_000)
+        for _ in range(2_000)
     ),
     "a line without an end": lambda: (b"x" * MIB for _ in range(150)),
-    "a long line without an end": lambda: iter([bounds.LONG_BEGINNING, *(b"x" * MIB for _ in range(150))]),
+    "a long line without an end": lambda: iter(
+        [bounds.LONG_BEGINNING, *(b"x" * MIB for _ in range(150))]
+    ),
 }
 
 
@@ -62,7 +81,9 @@ def hear(bomb: str) -> None:
     """In a process of its own: tells how its memory grew at its peak."""
     ours, theirs = socket.socketpair()
     # Said by another process: what is said must not count as what is heard.
-    child = subprocess.Popen([sys.executable, "-c", f"from {__name__} import BOMBS, pour; pour({bomb!r})"], stdout=theirs)
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"from {__name__} import BOMBS, pour; pour({bomb!r})"], stdout=theirs
+    )
     theirs.close()
     story = Story(STEPS, DISKS, ["superblock"], lambda _: None)
     before = memory_bytes("VmRSS")
@@ -79,7 +100,8 @@ def hear(bomb: str) -> None:
 
 
 def memory_bytes(name: str) -> int:
-    """Of this process, now or at its peak; getrusage(2) tells the peak of the process that started it, too."""
+    """Of this process, now or at its peak; getrusage(2) tells the peak of the process that started
+    it, too."""
     status = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in status if line.startswith(f"{name}:")).split()[1]) * 1024
 
@@ -115,7 +137,9 @@ def test_pauses_are_those_of_the_line(pauses: str) -> None:
     assert found == array("q", map(int, filter(None, pauses.split(","))))
 
 
-@pytest.mark.parametrize("pauses", ["1,,2", "1,x", "-1", "1.5", "[]", "1" * 30, "0," * bounds.MAX_PAUSES + "0"])
+@pytest.mark.parametrize(
+    "pauses", ["1,,2", "1,x", "-1", "1.5", "[]", "1" * 30, "0," * bounds.MAX_PAUSES + "0"]
+)
 def test_what_is_no_list_of_pauses_is_refused(pauses: str) -> None:
     with pytest.raises(ValueError, match="pauses"):
         bounds.take_pauses(interval("mkfs", pauses))
@@ -127,7 +151,11 @@ def test_a_kind_has_its_own_limit(kind: str) -> None:
         parse(json.dumps({"event": kind, "x": "x" * bounds.MAX_BYTES[kind]}).encode())
 
 
-@pytest.mark.parametrize("event", [Attached("another", "/dev/vda", {}), Inspected("another", "")], ids=["a disk", "an inspection"])
+@pytest.mark.parametrize(
+    "event",
+    [Attached("another", "/dev/vda", {}), Inspected("another", "")],
+    ids=["a disk", "an inspection"],
+)
 def test_what_is_not_in_the_plan_is_not_kept(event: Attached | Inspected) -> None:
     story = Story(STEPS, DISKS, ["superblock"], lambda _: None)
     with pytest.raises(ProtocolError, match="'another' is not in the plan"):
@@ -135,7 +163,9 @@ def test_what_is_not_in_the_plan_is_not_kept(event: Attached | Inspected) -> Non
 
 
 def test_what_a_tool_says_is_cut() -> None:
-    said = json.dumps({"event": "inspected", "name": "superblock", "output": "x" * 900_000}).encode()
+    said = json.dumps(
+        {"event": "inspected", "name": "superblock", "output": "x" * 900_000}
+    ).encode()
     event = parse(said)
     assert isinstance(event, Inspected)
     assert len(event.output) == bounds.MAX_INSPECTED_CHARACTERS

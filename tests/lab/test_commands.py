@@ -12,7 +12,10 @@ from fscost.lab.cell.commands import _word
 def test_the_commands_of_a_cell(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fscost.host.base_directory", lambda: "/mnt")
     profile = dataclasses.replace(
-        stage.cell.profile, mkfs_flags=("-O", "^has_journal"), mount_options="noatime", after_mount=(("chattr", "+A", "{dir}"),)
+        stage.cell.profile,
+        mkfs_flags=("-O", "^has_journal"),
+        mount_options="noatime",
+        after_mount=(("chattr", "+A", "{dir}"),),
     )
     cell = dataclasses.replace(stage.cell, profile=profile)
     stage.options = dataclasses.replace(stage.options, drop_caches=True)
@@ -34,20 +37,40 @@ def test_the_commands_of_a_cell(stage: Any, monkeypatch: pytest.MonkeyPatch) -> 
     ]
 
 
-def test_what_runs_in_the_background_ends_before_each_unmount(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_runs_in_the_background_ends_before_each_unmount(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("fscost.host.base_directory", lambda: "/mnt")
     plan_format = stage.lab._plan_format
     stage.lab._plan_format = lambda *given: dataclasses.replace(
-        plan_format(*given), background=(("cleaner", "-n", "{dir}"),), after_unmount=(("mdadm", "--stop", "/dev/md0"),)
+        plan_format(*given),
+        background=(("cleaner", "-n", "{dir}"),),
+        after_unmount=(("mdadm", "--stop", "/dev/md0"),),
     )
     stage.options = dataclasses.replace(stage.options, settle="remount")
     first, *rest = stage.cell.workload.steps
     steps = (dataclasses.replace(first, settle="remount"), *rest)
-    cell = dataclasses.replace(stage.cell, workload=dataclasses.replace(stage.cell.workload, steps=steps))
-    shown = [line for line in stage.lab.commands(cell, stage.options) if "background" in line or "mount " in line or "mdadm" in line]
-    begin, end = 'cleaner -n /mnt/fs & background="$background $!"', "kill $background; wait $background; background="
+    cell = dataclasses.replace(
+        stage.cell, workload=dataclasses.replace(stage.cell.workload, steps=steps)
+    )
+    shown = [
+        line
+        for line in stage.lab.commands(cell, stage.options)
+        if "background" in line or "mount " in line or "mdadm" in line
+    ]
+    begin, end = (
+        'cleaner -n /mnt/fs & background="$background $!"',
+        "kill $background; wait $background; background=",
+    )
     mount = 'mount -t ext4 "$disk_main" /mnt/fs'
-    tail = [end, f"umount /mnt/fs && {mount}", begin, end, "umount /mnt/fs", "mdadm --stop /dev/md0"]
+    tail = [
+        end,
+        f"umount /mnt/fs && {mount}",
+        begin,
+        end,
+        "umount /mnt/fs",
+        "mdadm --stop /dev/md0",
+    ]
     assert shown[1:] == [mount, begin, *tail]
 
 
@@ -69,6 +92,13 @@ def test_nothing_is_run_or_made(stage: Any) -> None:
     ],
 )
 def test_a_shell_reads_back_each_word(word: str, shown: str) -> None:
-    values = {"{dir}": "/mnt/fs", "{disk.main}": '"$disk_main"', "{disk.journal}": '"$disk_journal"'}
+    values = {
+        "{dir}": "/mnt/fs",
+        "{disk.main}": '"$disk_main"',
+        "{disk.journal}": '"$disk_journal"',
+    }
     script = f"disk_main=/dev/loop1 disk_journal=/dev/loop2; printf %s {_word(word, values)}"
-    assert subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout == shown
+    assert (
+        subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
+        == shown
+    )

@@ -1,4 +1,5 @@
-"""Whatever an agent says, only ProtocolError comes of it, and the lab turns that into a failed cell."""
+"""Whatever an agent says, only ProtocolError comes of it, and the lab turns that into a failed
+cell."""
 
 import contextlib
 import json
@@ -15,7 +16,9 @@ from fscost.lab.cell.story import Story
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -24,7 +27,11 @@ json_values = st.recursive(
 def mutations(draw: st.DrawFn) -> tuple[str, Any, Any]:
     """One fault: (what to do, where, with what)."""
     kind = draw(st.sampled_from(["bytes", "cut", "drop", "repeat", "swap", "field", "delete"]))
-    return kind, draw(st.integers(0, 1 << 16)), draw(json_values if kind == "field" else st.binary(min_size=1, max_size=8))
+    return (
+        kind,
+        draw(st.integers(0, 1 << 16)),
+        draw(json_values if kind == "field" else st.binary(min_size=1, max_size=8)),
+    )
 
 
 def apply(events: list[dict[str, Any]], fault: tuple[str, Any, Any]) -> bytes:
@@ -60,25 +67,33 @@ def test_a_line_is_an_event_or_a_protocol_error(line: bytes) -> None:
         parse(line)
 
 
-@pytest.mark.parametrize("line", [b"[" * 100_000, b'{"event":' * 50_000, b"9" * 100_000, b"\xff\xfe", b"NaN"])
+@pytest.mark.parametrize(
+    "line", [b"[" * 100_000, b'{"event":' * 50_000, b"9" * 100_000, b"\xff\xfe", b"NaN"]
+)
 def test_known_traps_of_json(line: bytes) -> None:
     with pytest.raises(ProtocolError):
         parse(line)
 
 
-@pytest.mark.parametrize("value", [b'"\\ud800"', b'{"\\uDc00": 1}', b"NaN", b"-Infinity", b"1e999", b"[[1e400]]"])
+@pytest.mark.parametrize(
+    "value", [b'"\\ud800"', b'{"\\uDc00": 1}', b"NaN", b"-Infinity", b"1e999", b"[[1e400]]"]
+)
 def test_what_json_cannot_write_again_is_refused(value: bytes) -> None:
     with pytest.raises(ProtocolError):
         parse(b'{"event": "done", "recording": {"a": %s}}' % value)
 
 
 def test_a_whole_surrogate_pair_is_a_letter() -> None:
-    assert parse(b'{"event": "inspected", "name": "\\ud83d\\ude00", "output": ""}') == Inspected("\U0001f600", "")
+    assert parse(b'{"event": "inspected", "name": "\\ud83d\\ude00", "output": ""}') == Inspected(
+        "\U0001f600", ""
+    )
 
 
 @given(st.lists(mutations(), min_size=1, max_size=3))
 @settings(max_examples=1000, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_damaged_stream_never_raises_anything_else(stage: Any, faults: list[tuple[str, Any, Any]]) -> None:
+def test_a_damaged_stream_never_raises_anything_else(
+    stage: Any, faults: list[tuple[str, Any, Any]]
+) -> None:
     """The same reading that the lab does, without the processes."""
     stream = apply(stage.good_events(), faults[0])
     for kind, where, what in faults[1:]:
@@ -96,7 +111,9 @@ def test_a_damaged_stream_never_raises_anything_else(stage: Any, faults: list[tu
 
 @given(mutations())
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_damaged_stream_is_a_failed_cell_or_a_whole_one(stage: Any, fault: tuple[str, Any, Any]) -> None:
+def test_a_damaged_stream_is_a_failed_cell_or_a_whole_one(
+    stage: Any, fault: tuple[str, Any, Any]
+) -> None:
     # The examples share one stage, and a cell's folder is its own.
     shutil.rmtree(stage.options.cell_dir, ignore_errors=True)
     stage.say(apply(stage.good_events(), fault))

@@ -15,7 +15,11 @@ from fscost.run import explained
 
 
 def value(result: Any, phase: str, metric: str, disk: str = "") -> float:
-    [found] = [sample.value for sample in result.samples if (sample.phase, sample.metric, sample.disk) == (phase, metric, disk)]
+    [found] = [
+        sample.value
+        for sample in result.samples
+        if (sample.phase, sample.metric, sample.disk) == (phase, metric, disk)
+    ]
     return float(found)
 
 
@@ -29,8 +33,15 @@ def test_a_complete_cell_becomes_samples(stage: Any) -> None:
     assert value(result, "build", "write_amplification") == 2.0
     assert value(result, "build", "cpu_s") == pytest.approx(0.6)
     assert value(result, "build", "cpu_disk_server_s") == pytest.approx(0.4)
-    assert {sample.phase: sample.measured for sample in result.samples} == {"mkfs": False, "mount": False, "unpack": False, "build": True}
-    assert not any(sample.phase == "mkfs" and sample.metric == "space_used_bytes" for sample in result.samples)
+    assert {sample.phase: sample.measured for sample in result.samples} == {
+        "mkfs": False,
+        "mount": False,
+        "unpack": False,
+        "build": True,
+    }
+    assert not any(
+        sample.phase == "mkfs" and sample.metric == "space_used_bytes" for sample in result.samples
+    )
     assert result.facts["mount"]["mountinfo"].startswith("36 1 7:0")
     assert result.facts["inspect"] == {"superblock": "features: has_journal"}
 
@@ -42,21 +53,50 @@ def test_the_plan_is_what_the_protocol_says(stage: Any) -> None:
     plan = stage.plan()
     assert plan["version"] == 1
     assert plan["parent_pid"] == os.getpid()
-    assert plan["disk_server"][1:] == ["serve", "--recording", str(stage.recording), "--disk", "main=1073741824,logical=512,physical=4096"]
+    assert plan["disk_server"][1:] == [
+        "serve",
+        "--recording",
+        str(stage.recording),
+        "--disk",
+        "main=1073741824,logical=512,physical=4096",
+    ]
     assert plan["mkfs"] == [["mkfs.ext4", "-q", "{disk.main}"]]
-    assert plan["mount"] == {"type": "ext4", "device": "{disk.main}", "options": "", "data_only": False}
-    assert [step["env"] for step in plan["steps"]] == [{"FSCOST_SEED": "7"}, {"FSCOST_SEED": "7", "JOBS": "2"}]
+    assert plan["mount"] == {
+        "type": "ext4",
+        "device": "{disk.main}",
+        "options": "",
+        "data_only": False,
+    }
+    assert [step["env"] for step in plan["steps"]] == [
+        {"FSCOST_SEED": "7"},
+        {"FSCOST_SEED": "7", "JOBS": "2"},
+    ]
 
 
 def test_the_runs_settle_and_probe_are_for_phases_only(stage: Any) -> None:
     stage.say(stage.good_events())
     stage.record()
-    stage.options = dataclasses.replace(stage.options, settle="remount", drop_caches=True, probe_interval_ms=5)
+    stage.options = dataclasses.replace(
+        stage.options, settle="remount", drop_caches=True, probe_interval_ms=5
+    )
     assert stage.run().cell == stage.cell
     prepare, alone, phase = stage.plan()["steps"]
-    assert (alone["name"], alone["measured"], alone["settle"], alone["probe_interval_ms"]) == ("probe-alone", False, "sync", 5)
-    assert (prepare["settle"], prepare["drop_caches"], prepare["probe_interval_ms"]) == ("sync", False, None)
-    assert (phase["settle"], phase["drop_caches"], phase["probe_interval_ms"]) == ("remount", True, 5)
+    assert (alone["name"], alone["measured"], alone["settle"], alone["probe_interval_ms"]) == (
+        "probe-alone",
+        False,
+        "sync",
+        5,
+    )
+    assert (prepare["settle"], prepare["drop_caches"], prepare["probe_interval_ms"]) == (
+        "sync",
+        False,
+        None,
+    )
+    assert (phase["settle"], phase["drop_caches"], phase["probe_interval_ms"]) == (
+        "remount",
+        True,
+        5,
+    )
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -116,18 +156,35 @@ def test_several_disks_have_rows_of_their_own_beside_their_sum(stage: Any) -> No
 def test_what_nobody_could_measure_is_left_out(stage: Any) -> None:
     """A container shows no kernel threads, and a real device has no disk server."""
     events = stage.good_events()
-    events[-2] |= {"cpu_kernel_threads_ns": None, "cpu_disk_server_ns": None, "program_write_bytes": 0}
+    events[-2] |= {
+        "cpu_kernel_threads_ns": None,
+        "cpu_disk_server_ns": None,
+        "program_write_bytes": 0,
+    }
     stage.say(events)
     stage.record()
     result = stage.run()
     metrics = {sample.metric for sample in result.samples if sample.phase == "build"}
-    assert not metrics & {"cpu_s", "cpu_kernel_threads_s", "cpu_disk_server_s", "write_amplification", "metadata_used_bytes", "pause_s_max"}
+    assert not metrics & {
+        "cpu_s",
+        "cpu_kernel_threads_s",
+        "cpu_disk_server_s",
+        "write_amplification",
+        "metadata_used_bytes",
+        "pause_s_max",
+    }
     assert metrics >= {"cpu_user_s", "cpu_system_s"}
 
 
 def test_pauses_are_those_that_happened(stage: Any) -> None:
     events = stage.good_events()
-    events[-2] |= {"probe": {"interval_ms": 10, "pauses_ns": [*range(1_000_000, 101_000_000, 1_000_000)], "failures": 0}}
+    events[-2] |= {
+        "probe": {
+            "interval_ms": 10,
+            "pauses_ns": [*range(1_000_000, 101_000_000, 1_000_000)],
+            "failures": 0,
+        }
+    }
     stage.say(events)
     stage.record()
     result = stage.run()
@@ -137,7 +194,14 @@ def test_pauses_are_those_that_happened(stage: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("total", "change"), [("write_bytes", 512), ("read_bytes", -4096), ("zero_bytes", 4096), ("punch_bytes", -512), ("discard_bytes", 512)]
+    ("total", "change"),
+    [
+        ("write_bytes", 512),
+        ("read_bytes", -4096),
+        ("zero_bytes", 4096),
+        ("punch_bytes", -512),
+        ("discard_bytes", 512),
+    ],
 )
 def test_bytes_that_are_not_conserved_fail_the_cell(stage: Any, total: str, change: int) -> None:
     stage.say(stage.good_events())
@@ -151,8 +215,12 @@ def test_bytes_that_are_not_conserved_fail_the_cell(stage: Any, total: str, chan
     assert stage.recording.exists(), "somebody will want to look at it"
 
 
-@pytest.mark.parametrize(("outside", "words"), [(0, "mkfs, disk main"), (-1, "512 bytes changed after the end")])
-def test_a_byte_written_outside_of_the_intervals_fails_the_cell(stage: Any, outside: int, words: str) -> None:
+@pytest.mark.parametrize(
+    ("outside", "words"), [(0, "mkfs, disk main"), (-1, "512 bytes changed after the end")]
+)
+def test_a_byte_written_outside_of_the_intervals_fails_the_cell(
+    stage: Any, outside: int, words: str
+) -> None:
     stage.say(stage.good_events())
     stage.record()
     stage.native.intervals[outside]["disks"]["main"]["write_bytes"] = 512
@@ -166,7 +234,10 @@ def test_a_zero_cannot_hide_behind_a_discard(stage: Any) -> None:
     stage.say(stage.good_events())
     stage.record()
     totals = stage.native.intervals[4]["disks"]["main"]
-    totals["write_bytes"], totals["punch_bytes"] = totals["write_bytes"] + 4096, totals["punch_bytes"] - 4096
+    totals["write_bytes"], totals["punch_bytes"] = (
+        totals["write_bytes"] + 4096,
+        totals["punch_bytes"] - 4096,
+    )
     result = stage.run()
     assert (result.status, result.kind) == ("failed", "conservation")
 
@@ -175,7 +246,10 @@ def test_zeros_may_be_written_as_holes(stage: Any) -> None:
     stage.say(stage.good_events())
     stage.record()
     totals = stage.native.intervals[4]["disks"]["main"]
-    totals["write_bytes"], totals["punch_bytes"] = totals["write_bytes"] - 4096, totals["punch_bytes"] + 4096
+    totals["write_bytes"], totals["punch_bytes"] = (
+        totals["write_bytes"] - 4096,
+        totals["punch_bytes"] + 4096,
+    )
     result = stage.run()
     assert (result.status, result.because) == ("done", "")
 
@@ -191,11 +265,25 @@ def test_a_damaged_recording_fails_the_cell(stage: Any) -> None:
 
 def failure(**changes: Any) -> dict[str, Any]:
     message = "make: exit status 2"
-    return {"event": "failed", "step": "build", "kind": "workload", "message": message, "status": 2, "signal": None, "kernel": []} | changes
+    return {
+        "event": "failed",
+        "step": "build",
+        "kind": "workload",
+        "message": message,
+        "status": 2,
+        "signal": None,
+        "kernel": [],
+    } | changes
 
 
 def test_a_failure_keeps_the_agents_words_and_the_kernels(stage: Any) -> None:
-    stage.say([*stage.good_events()[:-2], failure(kind="mount", kernel=["EXT4-fs (loop9): unknown option"])], then="1")
+    stage.say(
+        [
+            *stage.good_events()[:-2],
+            failure(kind="mount", kernel=["EXT4-fs (loop9): unknown option"]),
+        ],
+        then="1",
+    )
     stage.record()
     (stage.options.cell_dir / "output.log").write_text("=== build\nno rule\n")
     result = stage.run()
@@ -224,7 +312,14 @@ def test_an_agent_that_ends_early_is_a_failed_cell_with_its_last_words(stage: An
         ("after the end", lambda events: [*events, events[0]]),
         ("done twice", lambda events: [*events, events[-1]]),
         ("no mount", lambda events: [event for event in events if event["event"] != "mounted"]),
-        ("other disk", lambda events: [*events[:-2], events[-2] | {"counters": {"other": events[-2]["counters"]["main"]}}, events[-1]]),
+        (
+            "other disk",
+            lambda events: [
+                *events[:-2],
+                events[-2] | {"counters": {"other": events[-2]["counters"]["main"]}},
+                events[-1],
+            ],
+        ),
         ("negative", lambda events: [*events[:-2], events[-2] | {"wall_ns": -1}, events[-1]]),
         ("true", lambda events: [*events[:-2], events[-2] | {"wall_ns": True}, events[-1]]),
         ("huge", lambda events: [*events[:-2], events[-2] | {"wall_ns": 1 << 63}, events[-1]]),
@@ -276,7 +371,9 @@ def test_a_cell_past_its_timeout_is_ended_and_says_in_which_step(stage: Any) -> 
     result = stage.run()
     assert (result.status, result.kind) == ("failed", "timeout")
     assert "did not end within 1 s (--timeout) and was ended in mount" in result.because
-    assert [step["timeout_s"] for step in stage.plan()["steps"]] == [1, 1], "the steps' own limits make way"
+    assert [step["timeout_s"] for step in stage.plan()["steps"]] == [1, 1], (
+        "the steps' own limits make way"
+    )
     assert not alive(int((stage.folder / "pid").read_text()))
 
 

@@ -68,7 +68,9 @@ def test_another_device_confirmed_is_not_enough(device: Path) -> None:
     assert "was not confirmed" in str(refused(device, erase=Path("/dev/null")))
 
 
-@pytest.mark.parametrize("make", [["mkfs.ext4", "-q"], ["mkfs.xfs", "-q", "-f", "--unsupported"], ["mkswap"]])
+@pytest.mark.parametrize(
+    "make", [["mkfs.ext4", "-q"], ["mkfs.xfs", "-q", "-f", "--unsupported"], ["mkswap"]]
+)
 def test_a_signature_is_refused_unless_forced(device: Path, make: list[str]) -> None:
     done = subprocess.run([*make, device], capture_output=True, check=False)
     if done.returncode != 0:  # older mkfs.xfs knows no --unsupported and needs none
@@ -91,7 +93,8 @@ def test_mounted_is_refused_even_if_forced(device: Path, tmp_path: Path) -> None
 
 
 def test_in_use_by_somebody_unseen_is_refused_even_if_forced(device: Path) -> None:
-    """Another namespace's mount, swap and RAID are not listed for us; they hold the device exclusively, as this does."""
+    """Another namespace's mount, swap and RAID are not listed for us; they hold the device
+    exclusively, as this does."""
     holder = os.open(device, os.O_RDONLY | os.O_EXCL)
     try:
         assert "is in use" in str(refused(device, force=True))
@@ -100,11 +103,14 @@ def test_in_use_by_somebody_unseen_is_refused_even_if_forced(device: Path) -> No
 
 
 def blkpg(device: Path, operation: int, start: int = 0, length: int = 0) -> None:
-    """Add or remove partition 1: the same as a partition table does, also where the kernel was built to read none."""
+    """Add or remove partition 1: the same as a partition table does, also where the kernel was
+    built to read none."""
     part = struct.pack("<qqi64s64s4x", start, length, 1, b"", b"")
     data = ctypes.create_string_buffer(part)
     with device.open("rb", buffering=0) as disk:
-        fcntl.ioctl(disk, BLKPG, struct.pack("@iiiP", operation, 0, len(part), ctypes.addressof(data)))
+        fcntl.ioctl(
+            disk, BLKPG, struct.pack("@iiiP", operation, 0, len(part), ctypes.addressof(data))
+        )
 
 
 @pytest.fixture
@@ -133,7 +139,9 @@ def test_partitions_are_refused_unless_forced(device: Path, partitioned: Path) -
     assert claim(partitioned, partitioned).size_bytes == 16 << 20
 
 
-def test_a_mounted_partition_refuses_the_whole_disk(device: Path, partitioned: Path, tmp_path: Path) -> None:
+def test_a_mounted_partition_refuses_the_whole_disk(
+    device: Path, partitioned: Path, tmp_path: Path
+) -> None:
     run("mkfs.ext4", "-q", partitioned)
     point = tmp_path / "point"
     point.mkdir()
@@ -163,7 +171,9 @@ def test_the_disk_of_the_running_system_is_refused() -> None:
         (lambda _: None, "No such file"),
     ],
 )
-def test_what_is_no_block_device(tmp_path: Path, make: Callable[[Path], object], reason: str) -> None:
+def test_what_is_no_block_device(
+    tmp_path: Path, make: Callable[[Path], object], reason: str
+) -> None:
     path = tmp_path / "thing"
     make(path)
     with pytest.raises(InputError, match=reason):
@@ -171,7 +181,8 @@ def test_what_is_no_block_device(tmp_path: Path, make: Callable[[Path], object],
 
 
 def test_another_disk_under_the_same_name_is_refused(tmp_path: Path) -> None:
-    """Unplugged and another one plugged in: name and number are given again, the disk's sequence number is not."""
+    """Unplugged and another one plugged in: name and number are given again, the disk's sequence
+    number is not."""
     images = [tmp_path / "first", tmp_path / "second"]
     for image, size in zip(images, (16 << 20, 32 << 20), strict=True):
         with image.open("wb") as file:

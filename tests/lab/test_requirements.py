@@ -15,7 +15,9 @@ from fscost.profile.model import Array, FormatPlan, Profile
 
 
 def reason(stage: Any, disk_size_bytes: int | None = None, **changes: Any) -> str | None:
-    formatted = dataclasses.replace(stage.lab._plan_format(stage.cell.profile, 1 << 30, 0), **changes)
+    formatted = dataclasses.replace(
+        stage.lab._plan_format(stage.cell.profile, 1 << 30, 0), **changes
+    )
     return why_not(stage.cell, disk_size_bytes, lambda *_: formatted, _why_no_type)
 
 
@@ -29,7 +31,10 @@ def test_a_missing_tool_names_its_package(stage: Any) -> None:
 
 
 def test_a_missing_workload_tool(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage.cell = dataclasses.replace(stage.cell, workload=dataclasses.replace(stage.cell.workload, needs_tools=("fio", "sqlite3")))
+    stage.cell = dataclasses.replace(
+        stage.cell,
+        workload=dataclasses.replace(stage.cell.workload, needs_tools=("fio", "sqlite3")),
+    )
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(tools, "search_path", lambda: "/nowhere")
     found = reason(stage, needs_tools=())
@@ -48,12 +53,16 @@ def test_an_array_would_be_residue(stage: Any) -> None:
     assert found is not None
     assert "outlive" in found
     assert "`--lab vm`" in found
-    assert stage.lab.why_no_type(profile) is not None, "so that a run without --lab goes to the VM lab"
+    assert stage.lab.why_no_type(profile) is not None, (
+        "so that a run without --lab goes to the VM lab"
+    )
     assert stage.lab.why_no_type(stage.cell.profile) is None
 
 
 def test_a_workload_for_another_file_system(stage: Any) -> None:
-    stage.cell = dataclasses.replace(stage.cell, workload=dataclasses.replace(stage.cell.workload, only_types=("btrfs",)))
+    stage.cell = dataclasses.replace(
+        stage.cell, workload=dataclasses.replace(stage.cell.workload, only_types=("btrfs",))
+    )
     assert reason(stage) == "workload mine runs on btrfs only, not on ext4"
 
 
@@ -68,15 +77,26 @@ def test_what_the_profile_says_of_its_disk(stage: Any) -> None:
     def refuse(profile: Profile, disk_size_bytes: int, seed: int) -> FormatPlan:
         raise InputError("btrfs needs 114 MiB", "give --disk-size 114M")
 
-    assert why_not(stage.cell, None, refuse, _why_no_type) == "btrfs needs 114 MiB give --disk-size 114M"
+    assert (
+        why_not(stage.cell, None, refuse, _why_no_type)
+        == "btrfs needs 114 MiB give --disk-size 114M"
+    )
 
 
-def test_every_check_that_fails_has_a_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_every_check_that_fails_has_a_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     monkeypatch.setattr(conditions, "BASE_CANDIDATES", (tmp_path / "none",))
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("os.open", _refuse)
     found = conditions.checks([("fscost-agent", None)], tools=["mkfs.udf"])
-    assert {check.name for check in found if not check.ok} >= {"root", "/dev/fuse", "/dev/loop-control", "fscost-agent", "mkfs.udf"}
+    assert {check.name for check in found if not check.ok} >= {
+        "root",
+        "/dev/fuse",
+        "/dev/loop-control",
+        "fscost-agent",
+        "mkfs.udf",
+    }
     assert all(check.detail for check in found)
     assert all(bool(check.remedy) is not check.ok for check in found)
 
@@ -98,6 +118,11 @@ def test_the_base_must_be_empty(tmp_path: Any) -> None:
 def test_root_inside_a_user_namespace_is_not_taken_for_root() -> None:
     """As in rootless podman: it has every capability, and may not mount an ext4."""
     look = "from fscost.host import required_checks; print(required_checks()[0])"
-    answer = subprocess.run(["unshare", "--user", "--map-root-user", sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        ["unshare", "--user", "--map-root-user", sys.executable, "-c", look],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "ok=False" in answer.stdout
     assert "root inside a user namespace" in answer.stdout

@@ -12,7 +12,8 @@ from tests.oracles.tagged_work import MAGIC, SECTOR, TAG, checksum
 from fscost import capture
 
 ENTRY = struct.Struct("<QQQQ")
-"""Of a dm-log-writes log (drivers/md/dm-log-writes.c): sector, sectors, flags, length of a mark's text."""
+"""Of a dm-log-writes log (drivers/md/dm-log-writes.c): sector, sectors, flags, length of a mark's
+text."""
 NO_CONTENT = 4 | 8
 """A discard, a mark."""
 WRITES = [capture.OPS.index(op) for op in ("write", "write_zeroes")]
@@ -39,7 +40,11 @@ class Content:
     def field(self, offset: int, kind: str) -> npt.NDArray[np.int64]:
         """A number of each sector's tag, where there is one."""
         width = np.dtype(kind).itemsize
-        return np.ascontiguousarray(self.bytes[:, offset : offset + width]).view(kind)[:, 0].astype(np.int64)
+        return (
+            np.ascontiguousarray(self.bytes[:, offset : offset + width])
+            .view(kind)[:, 0]
+            .astype(np.int64)
+        )
 
 
 def read(recording: Path, disk: int, scratch: Path) -> Content:
@@ -50,14 +55,22 @@ def read(recording: Path, disk: int, scratch: Path) -> Content:
             source.export_dm_log_writes(disk, log.fileno(), str(scratch), lambda _: None)
         requests = {name: [] for name in ("event", "offset", "length", "disk", "op")}
         for batch in source.requests():
-            for name, kind in (("event", "<u8"), ("offset", "<u8"), ("length", "<u8"), ("disk", "<u2"), ("op", "u1")):
+            for name, kind in (
+                ("event", "<u8"),
+                ("offset", "<u8"),
+                ("length", "<u8"),
+                ("disk", "<u2"),
+                ("op", "u1"),
+            ):
                 requests[name].append(np.frombuffer(batch[name], dtype=kind).astype(np.int64))
     columns = {name: np.concatenate(parts) for name, parts in requests.items()}
     chosen = (columns["disk"] == disk) & np.isin(columns["op"], WRITES) & (columns["length"] > 0)
     log = np.memmap(scratch, dtype=np.uint8, mode="r")
     scratch.unlink()
     pieces, at = [], block
-    for offset, length in zip(columns["offset"][chosen].tolist(), columns["length"][chosen].tolist(), strict=True):
+    for offset, length in zip(
+        columns["offset"][chosen].tolist(), columns["length"][chosen].tolist(), strict=True
+    ):
         done = 0
         while done < length:
             sector, sectors, flags, text = ENTRY.unpack_from(log, at)
@@ -71,5 +84,11 @@ def read(recording: Path, disk: int, scratch: Path) -> Content:
             done += sectors * block
     counts = columns["length"][chosen] // SECTOR
     first = np.repeat(np.cumsum(counts) - counts, counts)
-    places = np.repeat(columns["offset"][chosen], counts) + (np.arange(counts.sum()) - first) * SECTOR
-    return Content(np.repeat(columns["event"][chosen], counts), places, np.concatenate(pieces).reshape(-1, SECTOR))
+    places = (
+        np.repeat(columns["offset"][chosen], counts) + (np.arange(counts.sum()) - first) * SECTOR
+    )
+    return Content(
+        np.repeat(columns["event"][chosen], counts),
+        places,
+        np.concatenate(pieces).reshape(-1, SECTOR),
+    )

@@ -1,4 +1,5 @@
-"""The journal of tagged_work.py: which file had which names when, and what was on the disk by when."""
+"""The journal of tagged_work.py: which file had which names when, and what was on the disk by
+when."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -14,7 +15,9 @@ class Ledger:
     """Its inode."""
     inodes: dict[int, int] = field(default_factory=dict)
     """By identity."""
-    steps: defaultdict[tuple[int, str], list[list[int]]] = field(default_factory=lambda: defaultdict(list))
+    steps: defaultdict[tuple[int, str], list[list[int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     """By directory and name: identity, gained, dropped."""
     syncs: list[tuple[int, int | None]] = field(default_factory=list)
     """What was durable when it ended: one file, or all (None)."""
@@ -42,7 +45,11 @@ class Ledger:
                     ledger.steps[folder, words[3]].append([identity, action, NEVER])
                 case "DROPPED":
                     action, identity, folder = map(int, words[:3])
-                    last = [step for step in ledger.steps[folder, words[3]] if step[0] == identity and step[2] == NEVER][-1]
+                    last = [
+                        step
+                        for step in ledger.steps[folder, words[3]]
+                        if step[0] == identity and step[2] == NEVER
+                    ][-1]
                     last[2] = action
                 case "SYNCED":
                     ledger.syncs.append((int(words[0]), None if words[1] == "*" else int(words[1])))
@@ -67,7 +74,8 @@ class Ledger:
         return found
 
     def intervals(self, path: str, *, is_atomic: bool) -> dict[int, list[tuple[int, int]]]:
-        """By identity, when the path was its. Unless atomic, each step must have been, but not all at one time."""
+        """By identity, when the path was its. Unless atomic, each step must have been, but not all
+        at one time."""
         at = [(0, 0, NEVER)]
         for name in path.removeprefix("/").split("/"):
             found = []

@@ -1,4 +1,5 @@
-"""Draws of the tagged workload for so long: `python -m tests.oracles.soak SECONDS SEED [FAMILY …]`; a table at the end, exit status 1 if any was out of bounds."""
+"""Draws of the tagged workload for so long: `python -m tests.oracles.soak SECONDS SEED [FAMILY …]`;
+a table at the end, exit status 1 if any was out of bounds."""
 
 import random
 import sys
@@ -25,7 +26,9 @@ def main() -> None:
             print(f"== {said}", flush=True)
             with tempfile.TemporaryDirectory(prefix="soak-") as folder:
                 try:
-                    variant, summary = summed(family, random.Random(said), Path(folder), print, is_long=number % 10 == 0)
+                    variant, summary = summed(
+                        family, random.Random(said), Path(folder), print, is_long=number % 10 == 0
+                    )
                     draws[variant] += 1
                     by_variant[variant].join(summary)
                     summary.check(family)
@@ -34,7 +37,9 @@ def main() -> None:
                     failed.append(said)
     minutes = (time.monotonic() - begun) / 60
     rows = sum(summary.rows.total() for summary in by_variant.values())
-    print(f"\n{draws.total()} draws, {draws.total() / minutes:.1f} a minute; {rows} rows compared; out of bounds: {failed or 'none'}")
+    print(
+        f"\n{draws.total()} draws, {draws.total() / minutes:.1f} a minute; {rows} rows compared; out of bounds: {failed or 'none'}"
+    )
     for variant, summary in sorted(by_variant.items()):
         print(
             f"{draws[variant]:4} {summary.compared:12} bytes  doubtful {summary.share(DOUBTFUL):7.2%}  wrong {summary.share(WRONG):7.2%}  {variant}"

@@ -1,6 +1,7 @@
 """Every row of every write beside the content of that write.
 
-A sector that tagged_work.py wrote says whose it is. The row that holds it must say `file_data`, that file's inode, and a path that the file had by then, or none.
+A sector that tagged_work.py wrote says whose it is. The row that holds it must say `file_data`,
+that file's inode, and a path that the file had by then, or none.
 """
 
 import tempfile
@@ -28,10 +29,20 @@ NO_INODE, NO_PATH, UNKNOWN = "no inode", "no path", "unknown"
 DOUBTFUL = (NO_INODE, NO_PATH, UNKNOWN)
 STRUCTURE, INODE, PATH, NOT_DATA = "structure", "inode", "path", "not data"
 LATER, STALE = "later path", "stale path"
-"""The file got that name after the write; or it had lost that name for another before, and that was on the disk."""
+"""The file got that name after the write; or it had lost that name for another before, and that was
+on the disk."""
 WRONG = (STRUCTURE, INODE, PATH, LATER, STALE, NOT_DATA)
 
-INLINE_STRUCTURES = {"fs_tree", "log_tree", "relocation_tree", "node", "mft", "inode_table", "inode_chunk", "log"}
+INLINE_STRUCTURES = {
+    "fs_tree",
+    "log_tree",
+    "relocation_tree",
+    "node",
+    "mft",
+    "inode_table",
+    "inode_chunk",
+    "log",
+}
 """Where small files lie beside what describes them (docs/explaining.md)."""
 LEFTOVER_STRUCTURES = {"directory", "directory_index", "symlink", "xattr", "extent_map"}
 """Behind what they hold is left what memory or the block held before."""
@@ -73,36 +84,51 @@ class Summary:
         assert self.share(DOUBTFUL) <= bound.doubtful, bound.reason
 
     def __str__(self) -> str:
-        lines = [f"{self.rows.total()} rows compared, {self.compared} bytes; doubtful {self.share(DOUBTFUL):.2%}, wrong {self.share(WRONG):.2%}"]
+        lines = [
+            f"{self.rows.total()} rows compared, {self.compared} bytes; doubtful {self.share(DOUBTFUL):.2%}, wrong {self.share(WRONG):.2%}"
+        ]
         lines += [
             f"  {kind:12} {self.bytes[kind]:>12} bytes {self.rows[kind]:>8} rows"
             for kind in (RIGHT, INLINE, LEFTOVER, PARITY, *DOUBTFUL, *WRONG)
             if self.rows[kind]
         ]
-        lines += [f"  {kind}: {example}" for kind in (*WRONG, *DOUBTFUL) for example in self.examples[kind]]
+        lines += [
+            f"  {kind}: {example}"
+            for kind in (*WRONG, *DOUBTFUL)
+            for example in self.examples[kind]
+        ]
         return "\n".join(lines)
 
 
 class Times:
-    """Between which actions each write fell, by what writes held. Compressed data hides what was written first, and so by when it was; so do
+    """Between which actions each write fell, by what writes held. Compressed data hides what was
+    written first, and so by when it was; so do
     nodes, where a file of `inline_bytes` at most is."""
 
-    def __init__(self, found: Content, ledger: Ledger, inline_bytes: int, *, is_compressed: bool) -> None:
+    def __init__(
+        self, found: Content, ledger: Ledger, inline_bytes: int, *, is_compressed: bool
+    ) -> None:
         tagged = np.nonzero(found.is_tagged)[0]
         identity, action = (found.field(at, "<u4")[tagged] for at in (8, 12))
         offset, event = found.field(16, "<u8")[tagged], found.event[tagged]
         self._events = event
         self._begun = np.maximum.accumulate(action) if len(action) else action
-        _, first = np.unique((identity << 42) | (action << 21) | (offset // SECTOR), return_index=True)
+        _, first = np.unique(
+            (identity << 42) | (action << 21) | (offset // SECTOR), return_index=True
+        )
         first = first[offset[first] >= inline_bytes]
         ends = []
         for number, synced in [] if is_compressed else ledger.syncs:
-            covered = first[(action[first] <= number) & ((identity[first] == synced) | (synced is None))]
+            covered = first[
+                (action[first] <= number) & ((identity[first] == synced) | (synced is None))
+            ]
             if len(covered):
                 ends.append((int(event[covered].max()), number))
         ends.sort()
         self._written = np.array([end for end, _ in ends], dtype=np.int64)
-        self._by = np.minimum.accumulate(np.array([number for _, number in ends] + [NEVER], dtype=np.int64)[::-1])[::-1]
+        self._by = np.minimum.accumulate(
+            np.array([number for _, number in ends] + [NEVER], dtype=np.int64)[::-1]
+        )[::-1]
 
     def latest(self, event: int) -> int:
         """No later action had begun when it completed."""
@@ -129,15 +155,25 @@ class Names:
     def _durable(self, identity: int) -> list[int]:
         """When it was given the names that reached the disk for certain: others may never have."""
         syncs = [number for number, synced in self.ledger.syncs if synced in (None, identity)]
-        return [first for first, last in self._had[identity] if any(first <= number < last for number in syncs)]
+        return [
+            first
+            for first, last in self._had[identity]
+            if any(first <= number < last for number in syncs)
+        ]
 
     def compare(self, identities: set[int], path: str | None, event: int) -> str:
         latest = self.times.latest(event)
         if path is None:
-            return NO_PATH if any(first <= latest for each in identities for first in self._durable(each)) else RIGHT
+            return (
+                NO_PATH
+                if any(first <= latest for each in identities for first in self._durable(each))
+                else RIGHT
+            )
         if path not in self._paths:
             self._paths[path] = self.ledger.intervals(path, is_atomic=self.is_atomic)
-        ever = [interval for identity in identities for interval in self._paths[path].get(identity, ())]
+        ever = [
+            interval for identity in identities for interval in self._paths[path].get(identity, ())
+        ]
         had = [(first, last) for first, last in ever if first <= latest]
         if not had:
             return LATER if ever else PATH
@@ -145,12 +181,23 @@ class Names:
         durable = next((number for number in self._all if number >= ended), NEVER)
         now = self.times.earliest(event)
         # What has no name left may bear its last one.
-        has_another = any(first < durable and last > latest for each in identities for first, last in self._had[each])
+        has_another = any(
+            first < durable and last > latest
+            for each in identities
+            for first, last in self._had[each]
+        )
         return STALE if now > durable and has_another else RIGHT
 
 
 def compare(
-    recording: Path, ledger: Ledger, table: pa.Table, *, is_atomic: bool, inline_bytes: int, has_inodes: bool = True, is_compressed: bool = False
+    recording: Path,
+    ledger: Ledger,
+    table: pa.Table,
+    *,
+    is_atomic: bool,
+    inline_bytes: int,
+    has_inodes: bool = True,
+    is_compressed: bool = False,
 ) -> Summary:
     """All rows of an explanation."""
     summary = Summary()
@@ -159,7 +206,14 @@ def compare(
             held = content.read(recording, disk, Path(folder, "log"))
             times = Times(held, ledger, inline_bytes, is_compressed=is_compressed)
             rows = table.filter(pc.equal(table["disk"], each["name"])).to_pylist()
-            _compare(rows, held, Names(ledger, times, is_atomic=is_atomic), summary, has_inodes, is_compressed)
+            _compare(
+                rows,
+                held,
+                Names(ledger, times, is_atomic=is_atomic),
+                summary,
+                has_inodes,
+                is_compressed,
+            )
     return summary
 
 
@@ -170,12 +224,22 @@ def _sectors(rows: list[dict], held: Content) -> npt.NDArray[np.int64]:
     for number, (row, start) in enumerate(zip(rows, starts.tolist(), strict=True)):
         if start == len(held.event) or held.event[start] != row["event"]:
             continue
-        first, last = (-(-(byte - int(held.at[start])) // SECTOR) for byte in (row["offset"], row["offset"] + row["length"]))
+        first, last = (
+            -(-(byte - int(held.at[start])) // SECTOR)
+            for byte in (row["offset"], row["offset"] + row["length"])
+        )
         owner[start + first : start + last] = number
     return owner
 
 
-def _compare(rows: list[dict], held: Content, names: Names, summary: Summary, has_inodes: bool, is_compressed: bool) -> None:
+def _compare(
+    rows: list[dict],
+    held: Content,
+    names: Names,
+    summary: Summary,
+    has_inodes: bool,
+    is_compressed: bool,
+) -> None:
     ledger = names.ledger
     owner = _sectors(rows, held)
     tagged = held.is_tagged & (owner >= 0)
@@ -185,21 +249,38 @@ def _compare(rows: list[dict], held: Content, names: Names, summary: Summary, ha
     for number, index in zip(*np.unique(owner, return_index=True), strict=True):
         first_of_row[int(number)] = int(index)
     chosen = np.nonzero(tagged)[0]
-    groups, index, counts = np.unique((owner[chosen] << 24) | identities[chosen], return_index=True, return_counts=True)
-    for group, place, count in zip(groups.tolist(), chosen[index].tolist(), counts.tolist(), strict=True):
+    groups, index, counts = np.unique(
+        (owner[chosen] << 24) | identities[chosen], return_index=True, return_counts=True
+    )
+    for group, place, count in zip(
+        groups.tolist(), chosen[index].tolist(), counts.tolist(), strict=True
+    ):
         row, identity = rows[group >> 24], group & 0xFFFFFF
         kind = _kind(row, identity, names, has_inodes)
         first = first_of_row[group >> 24]
-        if kind == STRUCTURE and row["structure"] in LEFTOVER_STRUCTURES and not tagged[first] and not zero[first]:
+        if (
+            kind == STRUCTURE
+            and row["structure"] in LEFTOVER_STRUCTURES
+            and not tagged[first]
+            and not zero[first]
+        ):
             kind = LEFTOVER
         summary.add(kind, count, partial(_holding, row, ledger, identity, int(actions[place])))
     if is_compressed:
         return
-    is_data = np.array([row["structure"] == "file_data" and row["phase"] not in ("before", "mkfs", "mount") for row in rows] + [False])
+    is_data = np.array(
+        [
+            row["structure"] == "file_data" and row["phase"] not in ("before", "mkfs", "mount")
+            for row in rows
+        ]
+        + [False]
+    )
     other = np.nonzero(is_data[owner] & ~tagged & ~zero & (owner >= 0))[0]
     for number, count in zip(*np.unique(owner[other], return_counts=True), strict=True):
         example = held.bytes[other[owner[other] == number][0]].tobytes()[:48]
-        summary.add(NOT_DATA, int(count), partial("{} holds {!r}".format, _told(rows[number]), example))
+        summary.add(
+            NOT_DATA, int(count), partial("{} holds {!r}".format, _told(rows[number]), example)
+        )
 
 
 def _kind(row: dict, identity: int, names: Names, has_inodes: bool) -> str:
@@ -231,6 +312,15 @@ def _told(row: dict) -> str:
 
 def _called(ledger: Ledger, identity: int) -> str:
     steps = [
-        (folder, name, gained, dropped) for (folder, name), found in ledger.steps.items() for each, gained, dropped in found if each == identity
+        (folder, name, gained, dropped)
+        for (folder, name), found in ledger.steps.items()
+        for each, gained, dropped in found
+        if each == identity
     ]
-    return ", ".join(f"{folder}/{name} {gained}–{'' if dropped == NEVER else dropped}" for folder, name, gained, dropped in steps) or "nameless"
+    return (
+        ", ".join(
+            f"{folder}/{name} {gained}–{'' if dropped == NEVER else dropped}"
+            for folder, name, gained, dropped in steps
+        )
+        or "nameless"
+    )

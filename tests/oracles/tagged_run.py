@@ -1,4 +1,5 @@
-"""One cell with the tagged workload, compared: `python -m tests.oracles.tagged_run 'ext4 -b 1024' -- --draw 7 150`."""
+"""One cell with the tagged workload, compared: `python -m tests.oracles.tagged_run 'ext4 -b 1024'
+-- --draw 7 150`."""
 
 import argparse
 import re
@@ -53,13 +54,19 @@ class Ran:
 
     @property
     def is_atomic(self) -> bool:
-        """Whether no directory reaches the disk without those above it: not where inodes are written singly, nor with log trees and fast commits."""
-        return self.type in ("ext3", "ext4", "xfs") and not re.search(r"\^has_journal|fast_commit", self.spelled)
+        """Whether no directory reaches the disk without those above it: not where inodes are
+        written singly, nor with log trees and fast commits."""
+        return self.type in ("ext3", "ext4", "xfs") and not re.search(
+            r"\^has_journal|fast_commit", self.spelled
+        )
 
     @property
     def inline_bytes(self) -> int:
         """Smaller files, or their ends, may lie beside what describes them."""
-        if self.type in ("ext2", "ext3", "ext4", "xfs", "nilfs2", *FAT) and "inline_data" not in self.spelled:
+        if (
+            self.type in ("ext2", "ext3", "ext4", "xfs", "nilfs2", *FAT)
+            and "inline_data" not in self.spelled
+        ):
             return 0
         return 8 << 10 if self.type in ("ext4", "btrfs", "f2fs") else 64 << 10
 
@@ -68,8 +75,14 @@ class Ran:
         if table is None:
             explanation = explain(self.recording)
             table = explanation.table
-            totals = [disk for interval in capture.intervals(self.recording) for disk in interval.disks.values()]
-            written = sum(disk["write_bytes"] + disk["zero_bytes"] for disk in totals) + sum(explanation.punched_bytes.values())
+            totals = [
+                disk
+                for interval in capture.intervals(self.recording)
+                for disk in interval.disks.values()
+            ]
+            written = sum(disk["write_bytes"] + disk["zero_bytes"] for disk in totals) + sum(
+                explanation.punched_bytes.values()
+            )
             assert pc.sum(table["length"]).as_py() == written, "rows are not the bytes written"
         return compare(
             self.recording,
@@ -87,39 +100,61 @@ def words(type_: str, draw: str, count: int, filler: str = "dots") -> str:
     return f"--draw {draw} {count} --filler {filler}{' --without vast' if type_ in FAT else ''}"
 
 
-def run(spelled: str, folder: Path, shells: list[str], *, size: int = 512 * MIB, settle: str = "remount", inputs: Sequence[Path] = ()) -> Ran:
+def run(
+    spelled: str,
+    folder: Path,
+    shells: list[str],
+    *,
+    size: int = 512 * MIB,
+    settle: str = "remount",
+    inputs: Sequence[Path] = (),
+) -> Ran:
     """A command for each step. In a guest, where the host is not asked to have the file system."""
     (folder / "input").mkdir(parents=True)
     for script in (WORK, *inputs):
         shutil.copy(script, folder / "input")
-    steps = tuple(Step(name, shell, settle=settle) for name, shell in zip(("one", "two", "three"), shells, strict=False))
+    steps = tuple(
+        Step(name, shell, settle=settle)
+        for name, shell in zip(("one", "two", "three"), shells, strict=False)
+    )
     work = Workload("tagged", steps, disk_bytes=MIB, input=folder / "input")
     resolved = profile.resolve(spelled)
     is_native = resolved.type in NATIVE and resolved.array is None
     if not is_native:
         kernels.fetch()
     lab = NativeLab(find_binaries()) if is_native else VmLab()
-    result = lab.run(Cell(resolved, work, 0, 1, 0), LabOptions(folder / "cell", size, keep_recording=True), lambda _: None)
+    result = lab.run(
+        Cell(resolved, work, 0, 1, 0),
+        LabOptions(folder / "cell", size, keep_recording=True),
+        lambda _: None,
+    )
     if result.kind in ("mkfs", "mount"):
         raise RefusedError(result.because)
     said = result.output.read_text(errors="replace") if result.output else ""
-    assert result.status == "done", f"{result.status} ({result.kind}): {result.because}\n{said[-2000:]}"
+    assert result.status == "done", (
+        f"{result.status} ({result.kind}): {result.because}\n{said[-2000:]}"
+    )
     assert result.recording
     ledger = Ledger.read(said)
     assert ledger.is_whole, "the journal was cut"
     written = {
-        (sample.phase, sample.disk): int(sample.value) for sample in result.samples if sample.metric == "device_write_bytes" and sample.disk
+        (sample.phase, sample.disk): int(sample.value)
+        for sample in result.samples
+        if sample.metric == "device_write_bytes" and sample.disk
     }
     return Ran(spelled, folder, result.recording, said, ledger, written)
 
 
 def reduced(spelled: str, kinds: list[str], actions: list[str], also: list[str]) -> list[str]:
-    """As few of the actions as still show one of these kinds of rows (Zeller's ddmin, without complements)."""
+    """As few of the actions as still show one of these kinds of rows (Zeller's ddmin, without
+    complements)."""
 
     def shows(part: list[str]) -> bool:
         with tempfile.TemporaryDirectory(prefix="tagged-") as folder:
             try:
-                summary = run(spelled, Path(folder) / "run", [" ".join([SHELL, *also, "--do", *part])]).compared()
+                summary = run(
+                    spelled, Path(folder) / "run", [" ".join([SHELL, *also, "--do", *part])]
+                ).compared()
             except AssertionError as error:
                 print(error)
                 return False
@@ -141,16 +176,33 @@ def reduced(spelled: str, kinds: list[str], actions: list[str], also: list[str])
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("profile")
-    parser.add_argument("words", nargs="+", help="of tagged_work.py: --draw SEED COUNT or --do ACTION:SEED …")
+    parser.add_argument(
+        "words", nargs="+", help="of tagged_work.py: --draw SEED COUNT or --do ACTION:SEED …"
+    )
     parser.add_argument("--steps", type=int, default=2)
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the recording and the journal there")
-    parser.add_argument("--reduce", metavar="KIND", action="append", help="find the fewest actions of the first step that still show such rows")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="keep the recording and the journal there"
+    )
+    parser.add_argument(
+        "--reduce",
+        metavar="KIND",
+        action="append",
+        help="find the fewest actions of the first step that still show such rows",
+    )
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tagged-") as folder:
-        ran = run(asked.profile, asked.keep or Path(folder) / "run", [" ".join([SHELL, *asked.words])] * asked.steps)
+        ran = run(
+            asked.profile,
+            asked.keep or Path(folder) / "run",
+            [" ".join([SHELL, *asked.words])] * asked.steps,
+        )
         print(ran.compared(), dict(ran.ledger.refused), sep="\n")
     if asked.reduce:
-        also = [word for at, word in enumerate(asked.words) if "--filler" in (word, asked.words[at - 1]) or word == "--long"]
+        also = [
+            word
+            for at, word in enumerate(asked.words)
+            if "--filler" in (word, asked.words[at - 1]) or word == "--long"
+        ]
         print(*reduced(asked.profile, asked.reduce, ran.ledger.does[0], also))
 
 

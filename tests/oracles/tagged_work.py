@@ -1,8 +1,12 @@
-"""A workload whose data says whose it is: `tagged_work.py STATE --draw SEED COUNT`, in the root of the file system under test.
+"""A workload whose data says whose it is: `tagged_work.py STATE --draw SEED COUNT`, in the root of
+the file system under test.
 
-Every 512 bytes of every file name the file, its path, the place and the action that wrote them (TAG below).
-Standard output is the journal: what each identity is, when it gained and lost each name, and what was made durable when (see ledger.py).
-It needs the standard library only, so that it runs in guests. STATE, outside of the file system, carries the tree from one call to the next.
+Every 512 bytes of every file name the file, its path, the place and the action that wrote them (TAG
+below).
+Standard output is the journal: what each identity is, when it gained and lost each name, and what
+was made durable when (see ledger.py).
+It needs the standard library only, so that it runs in guests. STATE, outside of the file system,
+carries the tree from one call to the next.
 """
 
 import argparse
@@ -23,7 +27,8 @@ from pathlib import Path
 SECTOR = 512
 PAGE = 4096
 TAG = struct.Struct("<8sIIQHI")
-"""Magic, identity, action, offset in the file, length of the path, checksum of all these; then the path in capitals, so that no name on the disk is
+"""Magic, identity, action, offset in the file, length of the path, checksum of all these; then the
+path in capitals, so that no name on the disk is
 taken for it."""
 MAGIC = b"\x9dTagged\x9d"
 LEAST_TAIL = 256
@@ -128,7 +133,9 @@ class Work:
         """A name that never was."""
         long = "-so-that-the-directory-grows" * self.rng.choice((0, 0, 0, 1, 2))
         self.serial += 1
-        return (self.rng.choice(list(self.folders)) if folder is None else folder), f"n{self.serial:06d}{long}"
+        return (
+            self.rng.choice(list(self.folders)) if folder is None else folder
+        ), f"n{self.serial:06d}{long}"
 
     def named(self) -> list[File]:
         return [file for file in self.files if file.names]
@@ -155,7 +162,9 @@ class Work:
     # Content.
 
     def tagged(self, file: File, start: int, length: int) -> bytearray:
-        path = (f"/{self.path(file.names[0])}" if file.names else "").upper().encode()[-LONGEST_PATH:]
+        path = (
+            (f"/{self.path(file.names[0])}" if file.names else "").upper().encode()[-LONGEST_PATH:]
+        )
         content = bytearray(self.filled(length))
         for at in range(0, length, SECTOR):
             numbers = (file.identity, self.action, start + at, len(path))
@@ -169,7 +178,9 @@ class Work:
                 return random.Random(self.action).randbytes(length)
             case "numbers":  # that look like the addresses of blocks
                 first = 4096 + self.rng.randrange(1 << 14)
-                return struct.pack(f"<{length // 4 + 1}I", *range(first, first + length // 4 + 1))[:length]
+                return struct.pack(f"<{length // 4 + 1}I", *range(first, first + length // 4 + 1))[
+                    :length
+                ]
             case _:
                 return b"." * length
 
@@ -180,7 +191,13 @@ class Work:
 
     def place(self, size: int) -> int:
         """Within the file, or behind its end."""
-        return self.rng.choice((0, self.rng.randrange(size // SECTOR + 1) * SECTOR, self.rng.randrange(2 * size // SECTOR + 64) * SECTOR))
+        return self.rng.choice(
+            (
+                0,
+                self.rng.randrange(size // SECTOR + 1) * SECTOR,
+                self.rng.randrange(2 * size // SECTOR + 64) * SECTOR,
+            )
+        )
 
     def put(self, file: File, descriptor: int, start: int, length: int) -> None:
         os.pwrite(descriptor, self.tagged(file, start, length), start)
@@ -287,7 +304,11 @@ class Work:
         if self.rng.random() < 0.5:
             name = self.fresh(folder)
             here = os.fsencode(f"/proc/self/fd/{descriptor}")
-            _checked(libc.linkat(AT_FDCWD, here, AT_FDCWD, os.fsencode(self.path(name)), AT_SYMLINK_FOLLOW))
+            _checked(
+                libc.linkat(
+                    AT_FDCWD, here, AT_FDCWD, os.fsencode(self.path(name)), AT_SYMLINK_FOLLOW
+                )
+            )
             self.gained(file, name)
             self.sometimes_synced(file, descriptor, 0.5)
         if self.rng.random() < 0.7:
@@ -344,7 +365,15 @@ class Work:
         if first is second:
             return
         one, two = first.names[0], second.names[0]
-        _checked(libc.renameat2(AT_FDCWD, os.fsencode(self.path(one)), AT_FDCWD, os.fsencode(self.path(two)), EXCHANGE))
+        _checked(
+            libc.renameat2(
+                AT_FDCWD,
+                os.fsencode(self.path(one)),
+                AT_FDCWD,
+                os.fsencode(self.path(two)),
+                EXCHANGE,
+            )
+        )
         for file, before, after in ((first, one, two), (second, two, one)):
             self.gained(file, after)
             self.dropped(file, before)
@@ -361,7 +390,9 @@ class Work:
 
     def xattr(self) -> None:
         file = self.any()
-        value = (f"VALUE OF {file.identity} ".encode() * 8000)[: self.rng.choice((10, 300, 3000, 9000, 60000))]
+        value = (f"VALUE OF {file.identity} ".encode() * 8000)[
+            : self.rng.choice((10, 300, 3000, 9000, 60000))
+        ]
         key = f"user.{self.rng.randrange(5)}"
         if self.rng.random() < 0.2:
             os.removexattr(self.path(file.names[0]), key)
@@ -408,7 +439,8 @@ class Work:
             self.dropped(file, file.names[0])
 
     def spread(self) -> None:
-        """Many files, of which every other goes: what is left is worth collecting. Not drawn: it is asked for."""
+        """Many files, of which every other goes: what is left is worth collecting. Not drawn: it is
+        asked for."""
         made = []
         for _ in range(SPREAD_FILES):
             file, descriptor = self.made(self.fresh())
@@ -462,13 +494,27 @@ class Work:
                     mapped.flush()
 
     def range(self) -> None:
-        """Holes, and ranges that are cut out, pushed in, zeroed or allocated; then something is written there, or nothing."""
+        """Holes, and ranges that are cut out, pushed in, zeroed or allocated; then something is
+        written there, or nothing."""
         file = self.any()
-        mode = self.rng.choice((KEEP_SIZE, KEEP_SIZE | PUNCH, KEEP_SIZE | PUNCH, COLLAPSE, INSERT, ZERO, ZERO | KEEP_SIZE))
+        mode = self.rng.choice(
+            (
+                KEEP_SIZE,
+                KEEP_SIZE | PUNCH,
+                KEEP_SIZE | PUNCH,
+                COLLAPSE,
+                INSERT,
+                ZERO,
+                ZERO | KEEP_SIZE,
+            )
+        )
         with self.opened(file) as descriptor:
             size = os.fstat(descriptor).st_size
             unit = PAGE if mode in (COLLAPSE, INSERT) else SECTOR
-            start, length = self.rng.randrange(size // unit + 1) * unit, self.rng.randrange(1, 40) * unit
+            start, length = (
+                self.rng.randrange(size // unit + 1) * unit,
+                self.rng.randrange(1, 40) * unit,
+            )
             try:
                 fallocate(descriptor, mode, start, length)
                 self.sometimes_synced(file, descriptor)
@@ -511,17 +557,46 @@ class Work:
             os.fsync(folder)
 
     def weights(self) -> dict[Callable[[], None], int]:
-        often = {self.create: 20, self.change: 14, self.append: 6, self.remove: 8, self.rename: 5, self.truncate: 4, self.make_folder: 3}
-        seldom = {self.renew: 3, self.replace: 4, self.orphan: 4, self.temporary: 5, self.nameless: 4, self.link: 3, self.symlink: 2}
-        special = {self.xattr: 4, self.direct: 5, self.store: 4, self.range: 6, self.exchange: 2, self.clone: 3, self.close: 4}
+        often = {
+            self.create: 20,
+            self.change: 14,
+            self.append: 6,
+            self.remove: 8,
+            self.rename: 5,
+            self.truncate: 4,
+            self.make_folder: 3,
+        }
+        seldom = {
+            self.renew: 3,
+            self.replace: 4,
+            self.orphan: 4,
+            self.temporary: 5,
+            self.nameless: 4,
+            self.link: 3,
+            self.symlink: 2,
+        }
+        special = {
+            self.xattr: 4,
+            self.direct: 5,
+            self.store: 4,
+            self.range: 6,
+            self.exchange: 2,
+            self.clone: 3,
+            self.close: 4,
+        }
         durable = {self.sync: 3, self.fsync: 4, self.fsync_folder: 2}
         rarely = {self.churn: 2, self.vast: 1, self.fill_folder: 1, self.rename_folder: 2}
         return often | seldom | special | durable | rarely
 
     def drawn(self, actions: int, without: list[str]) -> list[str]:
-        """All kinds in any order, then as chance will have it. Each has a seed of its own: whichever are left out, the others stay what they are."""
-        weights = {do: weight for do, weight in self.weights().items() if do.__name__ not in without}
-        chosen = self.rng.sample(list(weights), len(weights)) + self.rng.choices(list(weights), list(weights.values()), k=actions)
+        """All kinds in any order, then as chance will have it. Each has a seed of its own:
+        whichever are left out, the others stay what they are."""
+        weights = {
+            do: weight for do, weight in self.weights().items() if do.__name__ not in without
+        }
+        chosen = self.rng.sample(list(weights), len(weights)) + self.rng.choices(
+            list(weights), list(weights.values()), k=actions
+        )
         return [f"{do.__name__}:{self.rng.randrange(1 << 32)}" for do in chosen]
 
     def run(self, actions: list[str]) -> None:
@@ -552,7 +627,11 @@ def main() -> None:
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--filler", choices=("dots", "random", "numbers"), default="dots")
     asked = parser.parse_args()
-    work = pickle.loads(asked.state.read_bytes()) if asked.state.exists() else Work(is_long=asked.long, filler=asked.filler)
+    work = (
+        pickle.loads(asked.state.read_bytes())
+        if asked.state.exists()
+        else Work(is_long=asked.long, filler=asked.filler)
+    )
     if asked.draw:
         work.rng = random.Random(asked.draw[0])
     work.run(asked.do or work.drawn(int(asked.draw[1]), asked.without))

@@ -1,4 +1,5 @@
-"""Members of md arrays in guests: each row's bytes beside the kernel's counter of that member, its place beside md's layout, its owner beside what it holds."""
+"""Members of md arrays in guests: each row's bytes beside the kernel's counter of that member, its
+place beside md's layout, its owner beside what it holds."""
 
 import random
 import struct
@@ -26,7 +27,8 @@ SUPERBLOCK_AT, DATA_OFFSET_AT = 4096, 128
 
 
 def parity_members(level: str, stripe: int) -> set[int]:
-    """Of md's default layouts: the last disk, and left-symmetric (drivers/md/raid5.c, raid5_compute_sector)."""
+    """Of md's default layouts: the last disk, and left-symmetric (drivers/md/raid5.c,
+    raid5_compute_sector)."""
     members = MEMBERS[level]
     if level == "4":
         return {members - 1}
@@ -45,11 +47,24 @@ def data_offset(ran: Ran) -> int:
 
 
 @pytest.mark.parametrize(
-    "level", [pytest.param(level, marks=[] if level in (ALWAYS, OTHER) else pytest.mark.long, id=f"raid{level}") for level in MEMBERS]
+    "level",
+    [
+        pytest.param(
+            level, marks=[] if level in (ALWAYS, OTHER) else pytest.mark.long, id=f"raid{level}"
+        )
+        for level in MEMBERS
+    ],
 )
-def test_every_row_of_a_member_is_what_the_array_wrote_there(level: str, tmp_path: Path, seed: int) -> None:
+def test_every_row_of_a_member_is_what_the_array_wrote_there(
+    level: str, tmp_path: Path, seed: int
+) -> None:
     spelled = f"ext4 on md -l {level} -n {MEMBERS[level]}{FLAGS.get(level, ' -c 64')}"
-    ran = run(spelled, tmp_path / "run", [f"{SHELL} {words('ext4', str(seed), ACTIONS)}"] * 2, size=128 * MIB)
+    ran = run(
+        spelled,
+        tmp_path / "run",
+        [f"{SHELL} {words('ext4', str(seed), ACTIONS)}"] * 2,
+        size=128 * MIB,
+    )
     whole = explain(ran.recording)
     rows = whole.table.to_pylist()
 
@@ -57,7 +72,11 @@ def test_every_row_of_a_member_is_what_the_array_wrote_there(level: str, tmp_pat
     assert {"mount", "one", "two"} <= phases
     for phase in phases:
         for member in range(MEMBERS[level]):
-            explained = sum(row["length"] for row in rows if (row["phase"], row["disk"]) == (phase, f"m{member}"))
+            explained = sum(
+                row["length"]
+                for row in rows
+                if (row["phase"], row["disk"]) == (phase, f"m{member}")
+            )
             assert explained == ran.written[phase, f"m{member}"], (phase, member)
 
     begin = data_offset(ran)

@@ -5,7 +5,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.oracles.tagged_check import INODE, LATER, NO_INODE, NO_PATH, NOT_DATA, PATH, RIGHT, STRUCTURE, UNKNOWN
+from tests.oracles.tagged_check import (
+    INODE,
+    LATER,
+    NO_INODE,
+    NO_PATH,
+    NOT_DATA,
+    PATH,
+    RIGHT,
+    STRUCTURE,
+    UNKNOWN,
+)
 from tests.oracles.tagged_run import SHELL, Ran, run
 
 from fscost.analyze import explain
@@ -20,9 +30,16 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return run("ext4", tmp_path_factory.mktemp("ran") / "run", [f"{SHELL} --do {does}"])
 
 
-def changed(ran: Ran, change: Callable[[dict[str, Any]], dict[str, Any]], which: str = "file_data") -> pa.Table:
+def changed(
+    ran: Ran, change: Callable[[dict[str, Any]], dict[str, Any]], which: str = "file_data"
+) -> pa.Table:
     table = explain(ran.recording).table
-    rows = [row | change(row) if row["structure"] == which and row["phase"] in ("one", "two", "end") else row for row in table.to_pylist()]
+    rows = [
+        row | change(row)
+        if row["structure"] == which and row["phase"] in ("one", "two", "end")
+        else row
+        for row in table.to_pylist()
+    ]
     return pa.Table.from_pylist(rows)
 
 
@@ -43,7 +60,9 @@ def test_all_is_right(ran: Ran) -> None:
         (lambda _: {"structure": "unknown"}, UNKNOWN),
     ],
 )
-def test_a_wrong_row_is_seen(ran: Ran, change: Callable[[dict[str, Any]], dict[str, Any]], kind: str) -> None:
+def test_a_wrong_row_is_seen(
+    ran: Ran, change: Callable[[dict[str, Any]], dict[str, Any]], kind: str
+) -> None:
     summary = ran.compared(changed(ran, change))
     assert set(summary.bytes) == {kind}
 
@@ -54,7 +73,11 @@ def test_metadata_that_is_called_data_is_seen(ran: Ran) -> None:
 
 
 def test_a_name_of_later_is_seen(ran: Ran) -> None:
-    [(identity, name)] = [(steps[0][0], name) for (_, name), steps in ran.ledger.steps.items() if steps[0][1] > 4]
+    [(identity, name)] = [
+        (steps[0][0], name) for (_, name), steps in ran.ledger.steps.items() if steps[0][1] > 4
+    ]
     inode = ran.ledger.inodes[identity]
-    summary = ran.compared(changed(ran, lambda row: {"path": f"/{name}"} if row["inode"] == inode else {}))
+    summary = ran.compared(
+        changed(ran, lambda row: {"path": f"/{name}"} if row["inode"] == inode else {})
+    )
     assert summary.bytes[LATER] > 0

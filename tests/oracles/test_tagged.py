@@ -1,4 +1,5 @@
-"""Each row of each write is what that write held: a few random file systems. `make soak` draws for longer.
+"""Each row of each write is what that write held: a few random file systems. `make soak` draws for
+longer.
 
 FSCOST_TAGGED_DRAWS=20 draws that many of each family; FSCOST_TEST_SEED repeats a run.
 """
@@ -14,7 +15,11 @@ DRAWS = int(os.environ.get("FSCOST_TAGGED_DRAWS") or 3)
 
 
 @pytest.mark.root
-@pytest.mark.parametrize(("family", "number"), [(family, number) for family in NATIVE for number in range(DRAWS)])
-def test_each_row_is_what_its_write_held(family: str, number: int, tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("family", "number"), [(family, number) for family in NATIVE for number in range(DRAWS)]
+)
+def test_each_row_is_what_its_write_held(
+    family: str, number: int, tmp_path: Path, seed: int
+) -> None:
     _, summary = summed(family, random.Random(f"{seed}/{family}/{number}"), tmp_path, print)
     summary.check(family)

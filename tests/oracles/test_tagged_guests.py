@@ -1,4 +1,5 @@
-"""The same of file systems that only a guest's kernel has: some of the families in each test run, all in a soak."""
+"""The same of file systems that only a guest's kernel has: some of the families in each test run,
+all in a soak."""
 
 import os
 import random

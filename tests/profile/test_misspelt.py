@@ -20,7 +20,13 @@ def test_a_close_word_is_suggested(spelled: str, kind: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spelled", "kind"), [("ext4 -o noatime", "mount"), ("ext4", "mount"), ("ext4 -O qqqqq", "mkfs"), ("ext4 -o noatim", "mkfs")]
+    ("spelled", "kind"),
+    [
+        ("ext4 -o noatime", "mount"),
+        ("ext4", "mount"),
+        ("ext4 -O qqqqq", "mkfs"),
+        ("ext4 -o noatim", "mkfs"),
+    ],
 )
 def test_nothing_is_suggested_for_what_is_known_or_like_nothing(spelled: str, kind: str) -> None:
     assert profile.suggestion(profile.resolve(spelled), kind) is None
@@ -41,12 +47,17 @@ def test_what_mke2fs_would_change_is_refused(spelled: str, words: str) -> None:
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize("spelled", ["ext4 -b 1024", "ext4 -L 1234567890123456", "ext4 -T news", "ext4 -T small,largefile"])
+@pytest.mark.parametrize(
+    "spelled",
+    ["ext4 -b 1024", "ext4 -L 1234567890123456", "ext4 -T news", "ext4 -T small,largefile"],
+)
 def test_what_mke2fs_takes_is_not(spelled: str) -> None:
     profile.plan_format(profile.resolve(spelled), disk_size_bytes=1 << 30, seed=0)
 
 
-@pytest.mark.parametrize(("spelled", "mib"), [("ext4 -O ^has_journal", 2), ("ext2", 1), ("ext4", 8), ("ext2 -j", 8)])
+@pytest.mark.parametrize(
+    ("spelled", "mib"), [("ext4 -O ^has_journal", 2), ("ext2", 1), ("ext4", 8), ("ext2 -j", 8)]
+)
 def test_small_disks_suffice_where_mke2fs_takes_them(spelled: str, mib: int) -> None:
     profile.plan_format(profile.resolve(spelled), disk_size_bytes=mib << 20, seed=0)
     if mib == 8:

@@ -35,7 +35,9 @@ mount -t {type} -o {options} {device} "$FOLDER/mnt"
 """
 
 
-def format_and_mount(profile: Profile, folder: Path, check: str = "", seed: int = 1, decoys: int = 0) -> subprocess.CompletedProcess[str]:
+def format_and_mount(
+    profile: Profile, folder: Path, check: str = "", seed: int = 1, decoys: int = 0
+) -> subprocess.CompletedProcess[str]:
     """Do by hand what a lab does, with plain loop devices."""
     plan = plan_format(profile, disk_size_bytes=DISK_BYTES, seed=seed)
 
@@ -47,7 +49,9 @@ def format_and_mount(profile: Profile, folder: Path, check: str = "", seed: int 
         image = folder / f"{disk.name}.img"
         with image.open("wb") as file:
             file.truncate(disk.size_bytes or DISK_BYTES)
-        attach.append(f'disk_{disk.name}=$(losetup -f --show {shlex.quote(str(image))}); LOOPS="$LOOPS $disk_{disk.name}"')
+        attach.append(
+            f'disk_{disk.name}=$(losetup -f --show {shlex.quote(str(image))}); LOOPS="$LOOPS $disk_{disk.name}"'
+        )
 
     def unquoted(text: str) -> str:
         for disk in profile.disks:
@@ -55,7 +59,9 @@ def format_and_mount(profile: Profile, folder: Path, check: str = "", seed: int 
         return text
 
     def words(command: tuple[str, ...]) -> str:
-        return " ".join('"' + unquoted(word).replace("{dir}", "$FOLDER/mnt") + '"' for word in command)
+        return " ".join(
+            '"' + unquoted(word).replace("{dir}", "$FOLDER/mnt") + '"' for word in command
+        )
 
     script = SCRIPT.format(
         attach="\n".join(attach),
@@ -68,7 +74,11 @@ def format_and_mount(profile: Profile, folder: Path, check: str = "", seed: int 
         check=check,
     )
     return subprocess.run(
-        ["unshare", "-m", "sh", "-c", script], env={**os.environ, "FOLDER": str(folder)}, capture_output=True, text=True, timeout=300
+        ["unshare", "-m", "sh", "-c", script],
+        env={**os.environ, "FOLDER": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 
@@ -78,11 +88,15 @@ def test_formats_and_mounts_or_is_refused(profile: Profile, tmp_path: Path) -> N
         if shutil.which(tool) is None:
             pytest.skip(f"needs {tool}")
     if profile.array is not None or not kernel_has(profile.type):
-        pytest.skip(f"needs {'md' if profile.array is not None else profile.type}: tests/lab/vm mounts it in a virtual machine")
+        pytest.skip(
+            f"needs {'md' if profile.array is not None else profile.type}: tests/lab/vm mounts it in a virtual machine"
+        )
     check = 'findmnt -n -o VFS-OPTIONS,FS-OPTIONS "$FOLDER/mnt"; echo hello > "$FOLDER/mnt/file"; sync -f "$FOLDER/mnt"'
     done = format_and_mount(profile, tmp_path, check)
     if profile.refused:
-        assert done.returncode != 0, f"{profile.name} is mounted by this kernel: it is refused no more"
+        assert done.returncode != 0, (
+            f"{profile.name} is mounted by this kernel: it is refused no more"
+        )
         assert "mount" in done.stderr, "refused by mount, not before it"
         return
     assert done.returncode == 0, done.stderr + done.stdout
@@ -97,12 +111,16 @@ def test_formats_and_mounts_or_is_refused(profile: Profile, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("text", ["btrfs", "btrfs-raid1", "xfs", "ext4-external-journal"])
 def test_the_same_profile_and_seed_again(text: str, tmp_path: Path) -> None:
-    """UUIDs come from the seed: the kernel must not take the second file system for the first (btrfs remembers devices)."""
+    """UUIDs come from the seed: the kernel must not take the second file system for the first
+    (btrfs remembers devices)."""
     for round_ in range(3):
         folder = tmp_path / str(round_)
         folder.mkdir()
         done = format_and_mount(
-            resolve(text), folder, decoys=round_, check='for i in 1 2 3; do echo > "$FOLDER/mnt/$i"; sync -f "$FOLDER/mnt"; done'
+            resolve(text),
+            folder,
+            decoys=round_,
+            check='for i in 1 2 3; do echo > "$FOLDER/mnt/$i"; sync -f "$FOLDER/mnt"; done',
         )
         assert done.returncode == 0, done.stderr
 
@@ -150,7 +168,9 @@ def test_two_formattings_of_one_seed_agree(tmp_path: Path) -> None:
 
 
 def test_no_lazy_initialisation(tmp_path: Path) -> None:
-    done = format_and_mount(resolve("ext4 -E stride=4"), tmp_path, 'dumpe2fs "$disk_main" 2>/dev/null')
+    done = format_and_mount(
+        resolve("ext4 -E stride=4"), tmp_path, 'dumpe2fs "$disk_main" 2>/dev/null'
+    )
     assert "ITABLE_ZEROED" in done.stdout
     groups = [line for line in done.stdout.splitlines() if re.match(r"Group \d", line)]
     zeroed = done.stdout.count("ITABLE_ZEROED")

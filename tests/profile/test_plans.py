@@ -26,7 +26,12 @@ def test_every_plan_is_complete(profile: Profile) -> None:
     text = repr((made.mkfs, made.mount_options))
     for disk in profile.disks:
         assert f"{{disk.{disk.name}}}" in text, "every disk is used"
-    for command in (*made.mkfs, *made.after_mount, *made.background, *(command for _, command in made.inspect)):
+    for command in (
+        *made.mkfs,
+        *made.after_mount,
+        *made.background,
+        *(command for _, command in made.inspect),
+    ):
         assert command[0] in made.needs_tools
         assert command[0] in PACKAGES, "we know which package brings it"
     assert made.mount_device == ("{disk.main}" if profile.array is None else "/dev/md0")
@@ -35,7 +40,9 @@ def test_every_plan_is_complete(profile: Profile) -> None:
 
 
 def test_no_lazy_initialisation_and_the_users_own_options_last() -> None:
-    extended = value(plan("ext4 -E stride=4 -E stripe_width=8,lazy_itable_init=1").mkfs[0], "-E").split(",")
+    extended = value(
+        plan("ext4 -E stride=4 -E stripe_width=8,lazy_itable_init=1").mkfs[0], "-E"
+    ).split(",")
     assert extended[:2] == ["lazy_itable_init=0", "lazy_journal_init=0"]
     assert extended[-3:] == ["stride=4", "stripe_width=8", "lazy_itable_init=1"]
     assert not any(option.startswith("assume_storage_prezeroed") for option in extended)
@@ -53,7 +60,11 @@ def test_reproducible_from_the_seed() -> None:
 
 def test_directories_hash_alike_in_all_profiles_of_a_repetition() -> None:
     def hash_seed(text: str) -> str:
-        return next(option for option in value(plan(text).mkfs[0], "-E").split(",") if option.startswith("hash_seed="))
+        return next(
+            option
+            for option in value(plan(text).mkfs[0], "-E").split(",")
+            if option.startswith("hash_seed=")
+        )
 
     assert hash_seed("ext4") == hash_seed("ext4 -o noatime") == hash_seed("ext3")
 
@@ -73,7 +84,8 @@ def test_the_users_uuid_wins(text: str) -> None:
 
 
 def test_btrfs_and_xfs_keep_their_random_uuids() -> None:
-    """The kernel would refuse the same one again: test_mounts.py, test_the_same_profile_and_seed_again and …_twice_at_a_time."""
+    """The kernel would refuse the same one again: test_mounts.py,
+    test_the_same_profile_and_seed_again and …_twice_at_a_time."""
     assert "-U" not in plan("btrfs").mkfs[0]
     assert "uuid" not in repr(plan("xfs").mkfs)
 
@@ -90,8 +102,14 @@ def test_external_journal_first_with_the_same_block_size() -> None:
 
 
 def test_the_xfs_log_is_named_at_the_mount_too() -> None:
-    assert plan("xfs -l logdev={disk.journal} -o noatime").mount_options == "noatime,logdev={disk.journal}"
-    assert plan("xfs -l logdev={disk.journal} -o logdev={disk.journal}").mount_options == "logdev={disk.journal}"
+    assert (
+        plan("xfs -l logdev={disk.journal} -o noatime").mount_options
+        == "noatime,logdev={disk.journal}"
+    )
+    assert (
+        plan("xfs -l logdev={disk.journal} -o logdev={disk.journal}").mount_options
+        == "logdev={disk.journal}"
+    )
 
 
 def test_the_journal_of_jfs_is_made_first_or_by_the_same_mkfs() -> None:
@@ -103,9 +121,15 @@ def test_the_journal_of_jfs_is_made_first_or_by_the_same_mkfs() -> None:
 
 
 def test_the_journal_of_reiserfs_is_named_at_the_mount_too() -> None:
-    for text in ("reiserfs -j {disk.journal} -o notail", "reiserfs --journal-device={disk.journal} -o notail"):
+    for text in (
+        "reiserfs -j {disk.journal} -o notail",
+        "reiserfs --journal-device={disk.journal} -o notail",
+    ):
         assert plan(text).mount_options == "notail,jdev={disk.journal}"
-    assert plan("reiserfs -j {disk.journal} -o jdev={disk.journal}").mount_options == "jdev={disk.journal}"
+    assert (
+        plan("reiserfs -j {disk.journal} -o jdev={disk.journal}").mount_options
+        == "jdev={disk.journal}"
+    )
     assert plan("reiserfs").mount_options == ""
 
 
@@ -113,13 +137,22 @@ def test_an_array_takes_the_place_of_the_main_disk() -> None:
     made = plan("ext4 -J device={disk.journal} on md -l raid5 -n 3 -c 64 -o noatime")
     create, journal, main = made.mkfs
     assert create[:3] == ("mdadm", "--create", "/dev/md0")
-    assert {"--run", "--assume-clean", "--level=5", "--raid-devices=3"} <= set(create), "nothing asked, nothing resynced"
+    assert {"--run", "--assume-clean", "--level=5", "--raid-devices=3"} <= set(create), (
+        "nothing asked, nothing resynced"
+    )
     assert value(create, "-c") == "64"
     assert create[-3:] == ("{disk.m0}", "{disk.m1}", "{disk.m2}")
-    assert (journal[-1], main[-1], made.mount_device, made.mount_options) == ("{disk.journal}", "/dev/md0", "/dev/md0", "noatime")
+    assert (journal[-1], main[-1], made.mount_device, made.mount_options) == (
+        "{disk.journal}",
+        "/dev/md0",
+        "/dev/md0",
+        "noatime",
+    )
     assert made.after_unmount == (("mdadm", "--stop", "--quiet", "/dev/md0"),)
     assert "{disk.main}" not in repr(made)
-    assert plan("ext4 on md -l 5 -n 3", seed=1).mkfs[0] != plan("ext4 on md -l 5 -n 3", seed=2).mkfs[0]
+    assert (
+        plan("ext4 on md -l 5 -n 3", seed=1).mkfs[0] != plan("ext4 on md -l 5 -n 3", seed=2).mkfs[0]
+    )
 
 
 def test_btrfs_on_an_array_takes_it_as_one_of_its_disks() -> None:
@@ -129,7 +162,14 @@ def test_btrfs_on_an_array_takes_it_as_one_of_its_disks() -> None:
 
 
 def test_no_mkfs_asks_or_takes_hours() -> None:
-    quiet = {"f2fs": "-f", "jfs": "-q", "nilfs2": "-f", "reiserfs": "-q", "ntfs3": "-Q", "vfat": "-I"}
+    quiet = {
+        "f2fs": "-f",
+        "jfs": "-q",
+        "nilfs2": "-f",
+        "reiserfs": "-q",
+        "ntfs3": "-Q",
+        "vfat": "-I",
+    }
     for text, flag in quiet.items():
         assert flag in plan(text).mkfs[0]
     assert plan("reiserfs").mkfs[0].count("-f") == 2, "once still asks"
@@ -154,7 +194,9 @@ def test_the_cleaner_of_nilfs2_runs_only_where_the_summary_says_so() -> None:
         ("xfs -b size=0x1000", None),
     ],
 )
-def test_xfs_sector_size_is_what_mkfs_would_choose_on_a_512e_disk(text: str, sector: str | None) -> None:
+def test_xfs_sector_size_is_what_mkfs_would_choose_on_a_512e_disk(
+    text: str, sector: str | None
+) -> None:
     command = plan(text).mkfs[0]
     if sector is None:
         assert "-s" not in command
@@ -227,11 +269,34 @@ def test_families_do_not_overlap() -> None:
 
 def test_every_type_has_profiles_by_name() -> None:
     """The twelve of issue 4, and their external journals."""
-    twelve = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs", "nilfs2", "reiserfs", "ntfs3", "exfat", "vfat"}
+    twelve = {
+        "ext2",
+        "ext3",
+        "ext4",
+        "xfs",
+        "btrfs",
+        "f2fs",
+        "jfs",
+        "nilfs2",
+        "reiserfs",
+        "ntfs3",
+        "exfat",
+        "vfat",
+    }
     assert {profile.type for profile in catalogue()} == twelve
-    assert {profile.array.level for profile in catalogue() if profile.array is not None} == {"0", "1", "5", "6", "10"}
+    assert {profile.array.level for profile in catalogue() if profile.array is not None} == {
+        "0",
+        "1",
+        "5",
+        "6",
+        "10",
+    }
     assert {f"{type_}-noatime" for type_ in twelve} <= {profile.name for profile in catalogue()}
-    two_disks = {profile.type for profile in catalogue() if len(profile.disks) == 2 and profile.disks[1].name == "journal"}
+    two_disks = {
+        profile.type
+        for profile in catalogue()
+        if len(profile.disks) == 2 and profile.disks[1].name == "journal"
+    }
     assert two_disks == {"ext3", "ext4", "xfs", "jfs", "reiserfs"}
 
 
@@ -239,9 +304,17 @@ def test_catalogue_names_what_is_published() -> None:
     """published.md, sections J, X, R, S and N, for ext2, ext3, ext4, xfs and btrfs."""
     names = {profile.name for profile in catalogue()}
     for journal in ("ext4", "ext4-nojournal"):
-        assert {f"{journal}-{atime}" for atime in ("strictatime", "relatime", "noatime", "lazytime")} <= names
+        assert {
+            f"{journal}-{atime}" for atime in ("strictatime", "relatime", "noatime", "lazytime")
+        } <= names
     assert {"ext2", "ext3", "ext4", "xfs", "btrfs"} <= names
-    assert {"btrfs-compress-lzo", "btrfs-compress-lzo-autodefrag", "btrfs-raid1", "ext4-noatime-root", "ext4-external-journal-data"} <= names
+    assert {
+        "btrfs-compress-lzo",
+        "btrfs-compress-lzo-autodefrag",
+        "btrfs-raid1",
+        "ext4-noatime-root",
+        "ext4-external-journal-data",
+    } <= names
     refused = {profile.name for profile in catalogue() if profile.refused}
     assert refused == {"ext4-async-commit", "ext4-external-journal-async-commit"}
     assert all("3.19" in resolve(name).refused for name in refused)
@@ -260,7 +333,10 @@ def test_a_data_file_is_read() -> None:
     (profile,) = read_catalogue("x.toml", GOOD)
     assert profile.name == "one"
     assert profile.after_mount == (("chattr", "+A", "{dir}"),)
-    assert [(disk.name, disk.size_bytes) for disk in profile.disks] == [("main", 0), ("journal", 64 << 20)]
+    assert [(disk.name, disk.size_bytes) for disk in profile.disks] == [
+        ("main", 0),
+        ("journal", 64 << 20),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -275,7 +351,11 @@ def test_a_data_file_is_read() -> None:
         ('"ext4 -J', '"ext4 -Z -J', r"one\.spelling: flags: option -Z"),
         ('[["chattr", "+A", "{dir}"]]', '["chattr"]', r"one\.after_mount: must be a list"),
         ("size_mib = 64", "size = 64", r"one\.disks\.journal: must be"),
-        ("size_mib = 64", "size_mib = -1", r"one\.disks\.journal\.size_mib: must be a whole number"),
+        (
+            "size_mib = 64",
+            "size_mib = -1",
+            r"one\.disks\.journal\.size_mib: must be a whole number",
+        ),
         ("[one]", "[one", "x.toml:"),
         ("[one]", "one = 3\n[two]", "one: a profile is a table"),
     ],

@@ -13,7 +13,9 @@ from fscost.profile.model import Array
 
 def test_type_flags_and_mount_options() -> None:
     profile = resolve("ext4 -O ^has_journal -o noatime")
-    assert profile == Profile("ext4 -O ^has_journal -o noatime", "ext4", ("-O", "^has_journal"), "noatime")
+    assert profile == Profile(
+        "ext4 -O ^has_journal -o noatime", "ext4", ("-O", "^has_journal"), "noatime"
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,9 @@ def test_a_name_of_the_catalogue_and_more() -> None:
 
 
 def test_an_extension_replaces_what_excludes_it() -> None:
-    assert resolve("ext4-strictatime -o noatime").mount_options == "noatime", "the kernel would heed strictatime"
+    assert resolve("ext4-strictatime -o noatime").mount_options == "noatime", (
+        "the kernel would heed strictatime"
+    )
     assert resolve("ext4-lazytime -o strictatime").mount_options == "lazytime,strictatime"
     assert resolve("ext4-lazytime -o nolazytime").mount_options == "nolazytime"
 
@@ -67,9 +71,16 @@ def test_an_array() -> None:
     assert profile.array == Array("5", 3)
     assert (profile.mkfs_flags, profile.mount_options) == (("-b", "1024"), "noatime,commit=30")
     assert [disk.name for disk in profile.disks] == ["m0", "m1", "m2"]
-    assert [disk.name for disk in resolve("ext4-external-journal on md -l 1 -n 2").disks] == ["m0", "m1", "journal"]
+    assert [disk.name for disk in resolve("ext4-external-journal on md -l 1 -n 2").disks] == [
+        "m0",
+        "m1",
+        "journal",
+    ]
     assert resolve("ext4-raid5 -o noatime").array == Array("5", 3)
-    assert [disk.name for disk in resolve("ext4-raid5 on md -l 1 -n 2 -b internal").disks] == ["m0", "m1"]
+    assert [disk.name for disk in resolve("ext4-raid5 on md -l 1 -n 2 -b internal").disks] == [
+        "m0",
+        "m1",
+    ]
     assert resolve("xfs-external-log on md -l 10 -n 4 -c 64").array == Array("10", 4, ("-c", "64"))
 
 
@@ -111,7 +122,10 @@ def test_an_array() -> None:
         ("jfs -j /dev/sda", "-j /dev/sda: not a disk of this profile"),
         ("jfs -J device=UUID=1", "not a disk of this profile"),
         ("reiserfs -j/dev/sda", "-j /dev/sda: not a disk of this profile"),
-        ("reiserfs --journal-dev=/dev/sda", "--journal-device /dev/sda: not a disk of this profile"),
+        (
+            "reiserfs --journal-dev=/dev/sda",
+            "--journal-device /dev/sda: not a disk of this profile",
+        ),
         ("reiserfs -o jdev=/dev/sda", "not a disk of this profile"),
         ("reiserfs -B /etc/passwd", "-B cannot be part of a profile"),
         ("vfat -C", "-C cannot be part of a profile"),
@@ -153,7 +167,19 @@ def test_refused(text: str, words: str) -> None:
     assert caught.value.remedy, "every refusal says what to do"
 
 
-TYPES = ["ext4", "ext2", "xfs", "btrfs", "f2fs", "jfs", "reiserfs", "vfat", "ext4-noatime", "btrfs-raid1", "xfs-raid5"]
+TYPES = [
+    "ext4",
+    "ext2",
+    "xfs",
+    "btrfs",
+    "f2fs",
+    "jfs",
+    "reiserfs",
+    "vfat",
+    "ext4-noatime",
+    "btrfs-raid1",
+    "xfs-raid5",
+]
 PIECES = [
     "on md",
     "-l 5 -n 3",
@@ -190,11 +216,16 @@ def test_never_anything_but_a_profile_or_an_input_error(text: str) -> None:
         return
     assert profile.disks[0].name == ("main" if profile.array is None else "m0")
     words = (*profile.mkfs_flags, *profile.mount_options.split(","))
-    assert not any("device=/" in word or "dev=/" in word for word in words), "a real device got through"
+    assert not any("device=/" in word or "dev=/" in word for word in words), (
+        "a real device got through"
+    )
     assert ("-j", "/dev/sda") not in itertools.pairwise(words), "a real device got through"
 
 
-@given(st.sampled_from(["ext4", "xfs", "btrfs", "ext4-noatime"]), st.lists(st.sampled_from(["-o noatime", "-o commit=30", "-K", "-L x"])))
+@given(
+    st.sampled_from(["ext4", "xfs", "btrfs", "ext4-noatime"]),
+    st.lists(st.sampled_from(["-o noatime", "-o commit=30", "-K", "-L x"])),
+)
 def test_what_resolves_resolves_again_from_its_name(first: str, rest: list[str]) -> None:
     profile = resolve(" ".join((first, *rest)))
     assert resolve(profile.name) == profile

@@ -1,4 +1,5 @@
-"""tools/setup-system: installs what is missing, nothing else, and says what needs root. Its commands are replaced by ones that only take notes."""
+"""tools/setup-system: installs what is missing, nothing else, and says what needs root. Its
+commands are replaced by ones that only take notes."""
 
 import os
 import re
@@ -12,7 +13,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-HARMLESS = ("bash", "chmod", "cut", "dirname", "env", "grep", "head", "mkdir", "rm", "sed", "sha256sum", "sort", "uname", "unshare")
+HARMLESS = (
+    "bash",
+    "chmod",
+    "cut",
+    "dirname",
+    "env",
+    "grep",
+    "head",
+    "mkdir",
+    "rm",
+    "sed",
+    "sha256sum",
+    "sort",
+    "uname",
+    "unshare",
+)
 
 
 @dataclass
@@ -24,10 +40,14 @@ class Machine:
 
     def has(self, program: str, answer: str = "", status: int = 0) -> None:
         path = self.programs / program
-        path.write_text(f"#!/bin/bash\necho {program} \"$@\" >> '{self.notes}'\nprintf '%s' '{answer}'\nexit {status}\n")
+        path.write_text(
+            f"#!/bin/bash\necho {program} \"$@\" >> '{self.notes}'\nprintf '%s' '{answer}'\nexit {status}\n"
+        )
         path.chmod(0o755)
 
-    def setup(self, *arguments: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    def setup(
+        self, *arguments: str, before: tuple[str, ...] = ()
+    ) -> subprocess.CompletedProcess[str]:
         command = [*before, str(ROOT / "tools/setup-system"), *arguments]
         environment = {"PATH": str(self.programs), "HOME": str(self.notes.parent)}
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -57,20 +77,33 @@ def machine(tmp_path: Path) -> Machine:
 def test_nothing_is_done_when_nothing_is_missing(machine: Machine) -> None:
     answer = machine.setup()
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
-    assert {line.split()[0] for line in machine.did().splitlines()} == {"dpkg-query", "cargo", "python3"}
+    assert {line.split()[0] for line in machine.did().splitlines()} == {
+        "dpkg-query",
+        "cargo",
+        "python3",
+    }
 
 
 def test_only_missing_packages_are_installed(machine: Machine) -> None:
-    (machine.programs / "dpkg-query").write_text('#!/bin/bash\n[[ ${!#} != xfsprogs && ${!#} != fio ]] && printf "ii "\n')
+    (machine.programs / "dpkg-query").write_text(
+        '#!/bin/bash\n[[ ${!#} != xfsprogs && ${!#} != fio ]] && printf "ii "\n'
+    )
     answer = machine.setup("--dry-run")
     assert answer.returncode == 0
-    assert answer.stderr.splitlines()[-1].endswith("apt-get install -q -y --no-install-recommends xfsprogs fio")
+    assert answer.stderr.splitlines()[-1].endswith(
+        "apt-get install -q -y --no-install-recommends xfsprogs fio"
+    )
     assert "apt-get" not in machine.did(), "a dry run must not install"
 
 
 def test_without_root_it_says_what_to_run(machine: Machine) -> None:
-    if subprocess.run(["unshare", "--user", "true"], capture_output=True, check=False).returncode != 0:
-        pytest.skip("no user namespaces here (in a chroot the kernel refuses them), so it cannot stop being root")
+    if (
+        subprocess.run(["unshare", "--user", "true"], capture_output=True, check=False).returncode
+        != 0
+    ):
+        pytest.skip(
+            "no user namespaces here (in a chroot the kernel refuses them), so it cannot stop being root"
+        )
     machine.has("dpkg-query", status=1)
     answer = machine.setup(before=("unshare", "--user"))  # nobody, whoever runs the tests
     assert answer.returncode == 1
@@ -93,7 +126,9 @@ def test_a_rustup_that_was_tampered_with_is_never_run(machine: Machine) -> None:
     machine.has("cargo", "cargo 1.63.0")
     init = ROOT / "target/rustup-init"
     malicious = f"#!/bin/bash\necho ran >> '{machine.notes}'\n"
-    (machine.programs / "curl").write_text(f"#!/bin/bash\nprintf '%s' {shlex.quote(malicious)} > '{init}'\n")
+    (machine.programs / "curl").write_text(
+        f"#!/bin/bash\nprintf '%s' {shlex.quote(malicious)} > '{init}'\n"
+    )
     answer = machine.setup()
     assert answer.returncode == 1
     assert "its SHA-256 differs, so it was not run" in answer.stderr
@@ -107,14 +142,20 @@ def test_old_rust_of_rustup_is_updated(machine: Machine) -> None:
     answer = machine.setup()
     pinned = tomllib.loads((ROOT / "rust-toolchain.toml").read_text())["toolchain"]["channel"]
     assert f"rustup toolchain install {pinned} " in machine.did()
-    assert answer.returncode == 1, "the pretended rustup changes nothing, and that must not pass unseen"
+    assert answer.returncode == 1, (
+        "the pretended rustup changes nothing, and that must not pass unseen"
+    )
     assert "still 1.70.0" in answer.stderr
 
 
-def test_without_any_rust_the_distribution_s_rustup_is_taken_where_there_is_one(machine: Machine) -> None:
+def test_without_any_rust_the_distribution_s_rustup_is_taken_where_there_is_one(
+    machine: Machine,
+) -> None:
     (machine.programs / "cargo").unlink()
     machine.has("apt-cache", "rustup:\n  Candidate: 1.26.0-5build1\n")
-    assert "apt-get install -q -y --no-install-recommends rustup" in machine.setup("--dry-run").stderr
+    assert (
+        "apt-get install -q -y --no-install-recommends rustup" in machine.setup("--dry-run").stderr
+    )
 
 
 def test_on_another_distribution_missing_programs_are_named(machine: Machine) -> None:

@@ -1,4 +1,5 @@
-"""The walls that no other tool holds: between the crates, and around the native module. See ARCHITECTURE.md."""
+"""The walls that no other tool holds: between the crates, and around the native module. See
+ARCHITECTURE.md."""
 
 import ast
 import json
@@ -17,11 +18,24 @@ ALLOWED = {
     "fscost-analysis": {"fscost-recording", "fscost-raid"},
     "fscost-latency": set[str](),
     "fscost-trace": set[str](),
-    "fscost-bindings": {"fscost-recording", "fscost-analysis", "fscost-raid", "fscost-ssd", "fscost-traces", "fscost-wear"},
+    "fscost-bindings": {
+        "fscost-recording",
+        "fscost-analysis",
+        "fscost-raid",
+        "fscost-ssd",
+        "fscost-traces",
+        "fscost-wear",
+    },
     "fscost-ssd": set[str](),
     "fscost-raid": set[str](),
     "fscost-traces": {"fscost-recording"},
-    "fscost-wear": {"fscost-recording", "fscost-analysis", "fscost-raid", "fscost-ssd", "fscost-traces"},
+    "fscost-wear": {
+        "fscost-recording",
+        "fscost-analysis",
+        "fscost-raid",
+        "fscost-ssd",
+        "fscost-traces",
+    },
 }
 """For each crate, those of our crates that it may depend on, for building or testing."""
 
@@ -31,24 +45,37 @@ NATIVE_FACES = {"python/fscost/capture.py"}
 
 def our_dependencies(environment: dict[str, str]) -> dict[str, set[str]]:
     command = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"]
-    answer = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, env=environment)
+    answer = subprocess.run(
+        command, cwd=ROOT, check=True, capture_output=True, text=True, env=environment
+    )
     packages = json.loads(answer.stdout)["packages"]
     ours = {package["name"] for package in packages}
-    return {package["name"]: {dependency["name"] for dependency in package["dependencies"]} & ours for package in packages}
+    return {
+        package["name"]: {dependency["name"] for dependency in package["dependencies"]} & ours
+        for package in packages
+    }
 
 
 def test_crates_depend_only_on_those_that_they_may_know(with_cargo: dict[str, str]) -> None:
     dependencies = our_dependencies(with_cargo)
-    assert set(dependencies) == set(ALLOWED), "a crate came or went: decide here what it may depend on"
-    assert {name: found - ALLOWED[name] for name, found in dependencies.items() if found - ALLOWED[name]} == {}
+    assert set(dependencies) == set(ALLOWED), (
+        "a crate came or went: decide here what it may depend on"
+    )
+    assert {
+        name: found - ALLOWED[name] for name, found in dependencies.items() if found - ALLOWED[name]
+    } == {}
 
 
 def names_native(source: str) -> bool:
     for node in ast.walk(ast.parse(source)):
         match node:
-            case ast.Import(names=names) if any(name.name.startswith("fscost._native") for name in names):
+            case ast.Import(names=names) if any(
+                name.name.startswith("fscost._native") for name in names
+            ):
                 return True
-            case ast.ImportFrom(module=module, names=names) if "_native" in (module or "") or any(name.name == "_native" for name in names):
+            case ast.ImportFrom(module=module, names=names) if "_native" in (module or "") or any(
+                name.name == "_native" for name in names
+            ):
                 return True
             case ast.Constant(value="fscost._native"):  # importlib
                 return True
@@ -57,7 +84,13 @@ def names_native(source: str) -> bool:
 
 @pytest.mark.parametrize(
     "source",
-    ["import fscost._native", "from fscost import _native", "from fscost._native import x", "from . import _native", "f('fscost._native')"],
+    [
+        "import fscost._native",
+        "from fscost import _native",
+        "from fscost._native import x",
+        "from . import _native",
+        "f('fscost._native')",
+    ],
 )
 def test_each_way_to_import_the_native_module_is_seen(source: str) -> None:
     assert names_native(source)
@@ -65,7 +98,9 @@ def test_each_way_to_import_the_native_module_is_seen(source: str) -> None:
 
 def test_only_thin_faces_touch_the_native_module() -> None:
     files = (ROOT / "python").rglob("*.py")
-    assert {str(file.relative_to(ROOT)) for file in files if names_native(file.read_text())} <= NATIVE_FACES
+    assert {
+        str(file.relative_to(ROOT)) for file in files if names_native(file.read_text())
+    } <= NATIVE_FACES
 
 
 def test_every_room_of_the_architecture_exists() -> None:
@@ -77,7 +112,15 @@ def test_every_room_of_the_architecture_exists() -> None:
 def test_every_room_is_in_the_architecture() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     plain = {"__init__", "__main__", "errors"}
-    rooms = {path for path in (ROOT / "python/fscost").iterdir() if (path.is_dir() and (path / "__init__.py").exists()) or path.suffix == ".py"}
+    rooms = {
+        path
+        for path in (ROOT / "python/fscost").iterdir()
+        if (path.is_dir() and (path / "__init__.py").exists()) or path.suffix == ".py"
+    }
     rooms |= set((ROOT / "crates").iterdir())
-    missing = {str(path.relative_to(ROOT)) for path in rooms if path.stem not in plain and f"`{path.relative_to(ROOT)}`" not in text}
+    missing = {
+        str(path.relative_to(ROOT))
+        for path in rooms
+        if path.stem not in plain and f"`{path.relative_to(ROOT)}`" not in text
+    }
     assert missing == set(), "say in ARCHITECTURE.md what it does and what it must not know"

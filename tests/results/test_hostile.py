@@ -1,4 +1,5 @@
-"""A run's folder that was cut short, changed, or made by somebody else: one clear error, naming file and field."""
+"""A run's folder that was cut short, changed, or made by somebody else: one clear error, naming
+file and field."""
 
 import json
 import os
@@ -48,19 +49,30 @@ def changed(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
         (lambda m: m["cells"][0].pop("order"), "cells[0].order is missing"),
         (lambda m: m["cells"][0].update(profile="zfs"), "cells[0].profile is 'zfs'"),
         (lambda m: m["cells"].append(m["cells"][0]), "cells[2].cell names 'ext4.0' a second time"),
-        (lambda m: m["cells"][0].update(recording="/etc/shadow"), "cells[0].recording is '/etc/shadow', which leads out"),
+        (
+            lambda m: m["cells"][0].update(recording="/etc/shadow"),
+            "cells[0].recording is '/etc/shadow', which leads out",
+        ),
         (lambda m: m["cells"][0].update(output="cells/../../x"), "cells[0].output"),
         (lambda m: m["profiles"][0].pop("name"), "profiles[0].name is missing"),
         (lambda m: m["workload"].pop("name"), "workload.name is missing"),
-        (lambda m: m["cells"][1].update(status="done"), "cell 'xfs.0' is done in manifest.json and has no samples"),
+        (
+            lambda m: m["cells"][1].update(status="done"),
+            "cell 'xfs.0' is done in manifest.json and has no samples",
+        ),
     ],
 )
-def test_each_wrong_field_is_named(run: Path, change: Callable[[dict[str, Any]], object], words: str) -> None:
+def test_each_wrong_field_is_named(
+    run: Path, change: Callable[[dict[str, Any]], object], words: str
+) -> None:
     changed(run, change)
     refused(run, words)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": NaN}', b"[" * 100_000, b"null", b"1" * 10_000])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"\xff\xfe", b'{"format": NaN}', b"[" * 100_000, b"null", b"1" * 10_000],
+)
 def test_what_is_no_manifest_is_refused(run: Path, content: bytes) -> None:
     (run / MANIFEST).write_bytes(content)
     refused(run, MANIFEST)
@@ -87,13 +99,18 @@ def set_column(name: str, values: pa.Array) -> Callable[[pa.Table], pa.Table]:
         (lambda t: t.append_column("seed", t["seed"]), "column seed is missing, or there twice"),
         (set_column("value", pa.array(["1", "2"])), "column value is string, not double"),
         (set_column("value", pa.array([1.0, None])), "column value has empty values"),
-        (set_column("value", pa.array([1.0, float("nan")])), "column value holds something that is no finite number"),
+        (
+            set_column("value", pa.array([1.0, float("nan")])),
+            "column value holds something that is no finite number",
+        ),
         (set_column("profile", pa.array(["xfs", "xfs"])), "cell 'ext4.0' is of profile 'xfs' here"),
         (lambda t: pa.concat_tables([t, t]), "come twice"),
         (lambda t: t.slice(0, 0), "cell 'ext4.0' is done in manifest.json and has no samples"),
     ],
 )
-def test_each_wrong_column_is_named(run: Path, change: Callable[[pa.Table], pa.Table], words: str) -> None:
+def test_each_wrong_column_is_named(
+    run: Path, change: Callable[[pa.Table], pa.Table], words: str
+) -> None:
     rewritten(run, change)
     refused(run, SAMPLES, words)
 
@@ -109,7 +126,9 @@ def test_what_is_no_regular_file_is_refused_unopened(run: Path, name: str, kind:
             (run / name).mkdir()
         case _:
             (run / name).symlink_to("moved" if kind == "link" else "/dev/zero")
-    refused(run, name, {"fifo": "is a FIFO", "folder": "is a folder"}.get(kind, "is a symbolic link"))
+    refused(
+        run, name, {"fifo": "is a FIFO", "folder": "is a folder"}.get(kind, "is a symbolic link")
+    )
 
 
 def test_an_endless_manifest_is_refused(run: Path) -> None:
@@ -119,14 +138,31 @@ def test_an_endless_manifest_is_refused(run: Path) -> None:
 
 def a_bomb(rows: int, text_bytes: int) -> pa.Table:
     """The samples of the review's M3: one long text, stored once."""
-    values = {field.name: pa.array([1] * rows, field.type) for field in SCHEMA if field.type not in (pa.string(), pa.bool_())}
-    texts = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["x" * text_bytes]))
+    values = {
+        field.name: pa.array([1] * rows, field.type)
+        for field in SCHEMA
+        if field.type not in (pa.string(), pa.bool_())
+    }
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array([0] * rows, pa.int32()), pa.array(["x" * text_bytes])
+    )
     flags = pa.array([True] * rows)
-    return pa.table({field.name: values.get(field.name, flags if field.type == pa.bool_() else texts) for field in SCHEMA})
+    return pa.table(
+        {
+            field.name: values.get(field.name, flags if field.type == pa.bool_() else texts)
+            for field in SCHEMA
+        }
+    )
 
 
 def memory_kib() -> int:
-    return int(next(line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")))
+    return int(
+        next(
+            line.split()[1]
+            for line in Path("/proc/self/status").read_text().splitlines()
+            if line.startswith("VmHWM")
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +173,9 @@ def memory_kib() -> int:
         (3, 60_000_000, "unpacks to"),
     ],
 )
-def test_samples_that_would_fill_memory_are_refused(run: Path, rows: int, text_bytes: int, words: str) -> None:
+def test_samples_that_would_fill_memory_are_refused(
+    run: Path, rows: int, text_bytes: int, words: str
+) -> None:
     table = a_bomb(rows, text_bytes)
     pq.write_table(table, run / SAMPLES, compression="zstd", store_schema=False)
     assert (run / SAMPLES).stat().st_size < 400_000

@@ -25,13 +25,23 @@ def test_what_is_measured_adds_up_and_the_rest_does_not(row: Row) -> None:
 
 
 def test_space_is_that_of_the_last_measured_phase(row: Row) -> None:
-    rows = [row("a", "space_used_bytes", 90), row("b", "space_used_bytes", 30), row("mkfs", "space_used_bytes", 7, measured=False)]
+    rows = [
+        row("a", "space_used_bytes", 90),
+        row("b", "space_used_bytes", 30),
+        row("mkfs", "space_used_bytes", 7, measured=False),
+    ]
     assert totals(rows) == {("space_used_bytes", ""): 30}
-    assert totals([row("a", "space_used_bytes", 90), row("b", "wall_s", 1, unit="s")]) == {("wall_s", ""): 1}
+    assert totals([row("a", "space_used_bytes", 90), row("b", "wall_s", 1, unit="s")]) == {
+        ("wall_s", ""): 1
+    }
 
 
 def test_the_longest_pause_is_the_longest_and_a_percentile_has_no_total(row: Row) -> None:
-    rows = [row(phase, metric, value, unit="s") for phase, value in (("a", 3.0), ("b", 2.0)) for metric in ("pause_s_max", "pause_s_p99")]
+    rows = [
+        row(phase, metric, value, unit="s")
+        for phase, value in (("a", 3.0), ("b", 2.0))
+        for metric in ("pause_s_max", "pause_s_p99")
+    ]
     assert totals(rows) == {("pause_s_max", ""): 3.0}
     assert totals(rows[:2]) == {("pause_s_max", ""): 3.0, ("pause_s_p99", ""): 3.0}
 
@@ -39,7 +49,10 @@ def test_the_longest_pause_is_the_longest_and_a_percentile_has_no_total(row: Row
 def test_amplification_is_that_of_the_sums(row: Row) -> None:
     rows = []
     for phase, device, program in (("a", 100, 50), ("b", 100, 150)):
-        rows += [row(phase, "device_write_bytes", device), row(phase, "program_write_bytes", program)]
+        rows += [
+            row(phase, "device_write_bytes", device),
+            row(phase, "program_write_bytes", program),
+        ]
         rows.append(row(phase, "write_amplification", device / program, unit="ratio"))
     assert totals(rows)["write_amplification", ""] == 1.0
 
@@ -57,8 +70,15 @@ def test_amplification_of_a_phase_that_wrote_nothing_counts_in_the_total(row: Ro
 
 
 def test_disks_add_up_where_the_lab_gave_no_sum(row: Row) -> None:
-    rows = [row("a", "device_write_bytes", 3, disk="main"), row("a", "device_write_bytes", 4, disk="journal")]
-    assert totals(rows) == {("device_write_bytes", "main"): 3, ("device_write_bytes", "journal"): 4, ("device_write_bytes", ""): 7}
+    rows = [
+        row("a", "device_write_bytes", 3, disk="main"),
+        row("a", "device_write_bytes", 4, disk="journal"),
+    ]
+    assert totals(rows) == {
+        ("device_write_bytes", "main"): 3,
+        ("device_write_bytes", "journal"): 4,
+        ("device_write_bytes", ""): 7,
+    }
     assert [r.value for r in with_totals(rows) if r.phase == "a" and not r.disk] == [7]
     with_sum = [*rows, row("a", "device_write_bytes", 7)]
     assert totals(with_sum) == totals(rows)
@@ -67,7 +87,9 @@ def test_disks_add_up_where_the_lab_gave_no_sum(row: Row) -> None:
 def test_a_new_metric_needs_registering_and_nothing_else(row: Row) -> None:
     with pytest.raises(ValueError, match="moon_write_bytes"):
         with_totals([row("a", "moon_write_bytes", 1)])
-    metrics = METRICS | {"moon_write_bytes": Metric("moon_write_bytes", "bytes", Combine.SUM, "the moon")}
+    metrics = METRICS | {
+        "moon_write_bytes": Metric("moon_write_bytes", "bytes", Combine.SUM, "the moon")
+    }
     rows = with_totals([row("a", "moon_write_bytes", 1), row("b", "moon_write_bytes", 2)], metrics)
     assert [r.value for r in rows if r.phase == TOTAL] == [3]
 

@@ -34,7 +34,9 @@ class Heard(Listener):
         self.lines: list[str] = []
 
     def starts(self, spec: RunSpec, estimate: Estimate, finished_cells: int) -> None:
-        self.lines.append(f"starts {estimate.cells_min}-{estimate.cells_max} after {finished_cells}")
+        self.lines.append(
+            f"starts {estimate.cells_min}-{estimate.cells_max} after {finished_cells}"
+        )
 
     def skips(self, profile: str, because: str) -> None:
         self.lines.append(f"skips {profile}: {because}")
@@ -66,7 +68,12 @@ def spec(tmp_path: Path) -> Callable[..., RunSpec]:
     """A spec with three profiles and three repetitions, unless told otherwise."""
 
     def make(**other: Any) -> RunSpec:
-        values: dict[str, Any] = {"profiles": PROFILES, "workload": WORKLOAD, "folder": tmp_path / "run", "seed": 7}
+        values: dict[str, Any] = {
+            "profiles": PROFILES,
+            "workload": WORKLOAD,
+            "folder": tmp_path / "run",
+            "seed": 7,
+        }
         values["stopping"] = StoppingRule(3, 3)
         return RunSpec(**(values | other))
 
@@ -78,6 +85,8 @@ def go(tmp_path: Path, heard: Heard) -> Callable[..., RunOutcome]:
     """Execute with a lock of the test's own, so that tests and real runs do not meet."""
 
     def run(spec: RunSpec, lab: FakeLab | None = None) -> RunOutcome:
-        return execute(spec, lab or FakeLab(), heard, lock=f"fscost.test.{os.getpid()}.{tmp_path.name}")
+        return execute(
+            spec, lab or FakeLab(), heard, lock=f"fscost.test.{os.getpid()}.{tmp_path.name}"
+        )
 
     return run

@@ -20,7 +20,9 @@ Go = Callable[..., RunOutcome]
 JOURNAL_LESS = "ext4 -O ^has_journal"
 
 
-def test_every_repetition_runs_every_profile_once_in_an_order_of_its_own(spec: Make, go: Go) -> None:
+def test_every_repetition_runs_every_profile_once_in_an_order_of_its_own(
+    spec: Make, go: Go
+) -> None:
     outcome = go(spec(stopping=StoppingRule(6, 6)))
     cells = outcome.results.manifest.cells
     assert [cell.order for cell in cells] == list(range(18))
@@ -48,7 +50,9 @@ def test_what_is_returned_is_what_is_on_disk(spec: Make, go: Go) -> None:
 
 
 def test_the_manifest_says_what_was_asked_and_what_was_found(spec: Make, go: Go) -> None:
-    manifest = go(spec(request={"asked": "this"}, command_line=("fscost", "compare"))).results.manifest
+    manifest = go(
+        spec(request={"asked": "this"}, command_line=("fscost", "compare"))
+    ).results.manifest
     assert [profile["name"] for profile in manifest.profiles] == ["ext4", JOURNAL_LESS, "xfs"]
     assert [step["name"] for step in manifest.workload["steps"]] == ["copy", "write", "delete"]
     assert manifest.request == {"asked": "this"}
@@ -90,14 +94,18 @@ def test_another_metric_may_decide(spec: Make, go: Go) -> None:
 def test_what_cannot_run_is_skipped_once_and_loudly(spec: Make, go: Go, heard: Any) -> None:
     outcome = go(spec(), FakeLab(skip={"xfs": "mkfs.xfs is missing"}))
     assert heard.count("skips xfs: mkfs.xfs is missing") == 1
-    assert [(entry.profile, entry.because) for entry in outcome.results.manifest.skipped] == [("xfs", "mkfs.xfs is missing")]
+    assert [(entry.profile, entry.because) for entry in outcome.results.manifest.skipped] == [
+        ("xfs", "mkfs.xfs is missing")
+    ]
     assert {cell.profile for cell in outcome.results.manifest.cells} == {"ext4", JOURNAL_LESS}
     assert outcome.exit_code == 0
 
 
 def test_a_workload_for_other_file_systems_is_skipped(spec: Make, go: Go) -> None:
     outcome = go(spec(workload=replace(spec().workload, only_types=("xfs",))))
-    assert [entry.because for entry in outcome.results.manifest.skipped] == ["workload two-steps runs only on xfs"] * 2
+    assert [entry.because for entry in outcome.results.manifest.skipped] == [
+        "workload two-steps runs only on xfs"
+    ] * 2
 
 
 def test_nothing_that_can_run_is_an_error_and_leaves_nothing(spec: Make, go: Go) -> None:
@@ -106,7 +114,9 @@ def test_nothing_that_can_run_is_an_error_and_leaves_nothing(spec: Make, go: Go)
     assert not spec().folder.exists()
 
 
-def test_a_refusal_of_mkfs_is_not_tried_again_and_the_others_go_on(spec: Make, go: Go, heard: Any) -> None:
+def test_a_refusal_of_mkfs_is_not_tried_again_and_the_others_go_on(
+    spec: Make, go: Go, heard: Any
+) -> None:
     outcome = go(spec(), FakeLab(fail={"xfs": ("mkfs", "unknown option -Q")}))
     assert [cell.because for cell in outcome.results.manifest.failed] == ["unknown option -Q"]
     assert heard.count("gives up xfs: mkfs fails the same way each time") == 1
@@ -114,7 +124,9 @@ def test_a_refusal_of_mkfs_is_not_tried_again_and_the_others_go_on(spec: Make, g
     assert outcome.exit_code == 1
 
 
-def test_a_failed_workload_is_tried_once_more_and_its_output_is_kept(spec: Make, go: Go, heard: Any) -> None:
+def test_a_failed_workload_is_tried_once_more_and_its_output_is_kept(
+    spec: Make, go: Go, heard: Any
+) -> None:
     outcome = go(spec(), FakeLab(fail={"xfs": ("workload", "status 1")}))
     assert [cell.repetition for cell in outcome.results.manifest.failed] == [0, 1]
     assert heard.count("gives up xfs: 2 cells failed") == 1
@@ -125,17 +137,28 @@ def test_a_failed_workload_is_tried_once_more_and_its_output_is_kept(spec: Make,
 def test_a_single_failure_does_not_stop_a_profile(spec: Make, go: Go, heard: Any) -> None:
     outcome = go(spec(), FakeLab(fail={"xfs.1": ("timeout", "too slow")}))
     assert [cell.cell for cell in outcome.results.manifest.failed] == ["xfs.1"]
-    assert [cell.repetition for cell in outcome.results.manifest.done if cell.profile == "xfs"] == [0, 2]
+    assert [cell.repetition for cell in outcome.results.manifest.done if cell.profile == "xfs"] == [
+        0,
+        2,
+    ]
     assert heard.count("gives up") == 0
     assert "xfs.1" not in outcome.results.samples.column("cell").to_pylist()
 
 
 def test_when_every_profile_fails_the_first_repetition_is_the_last(spec: Make, go: Go) -> None:
-    outcome = go(spec(), FakeLab(fail={profile.name: ("workload", "no such command") for profile in spec().profiles}))
+    outcome = go(
+        spec(),
+        FakeLab(
+            fail={profile.name: ("workload", "no such command") for profile in spec().profiles}
+        ),
+    )
     assert len(outcome.results.manifest.failed) == 3
     assert outcome.exit_code == 2
     assert outcome.results.samples.num_rows == 0
-    assert load(outcome.results.folder).manifest.stopped_because == "no profile came through its first repetition"
+    assert (
+        load(outcome.results.folder).manifest.stopped_because
+        == "no profile came through its first repetition"
+    )
 
 
 def test_a_host_that_fails_in_the_middle_keeps_what_is_done(spec: Make, go: Go) -> None:
@@ -144,7 +167,9 @@ def test_a_host_that_fails_in_the_middle_keeps_what_is_done(spec: Make, go: Go) 
     assert caught.value.what == "no loop device is free"
     found = load(spec().folder)
     assert (len(found.manifest.done), found.manifest.state) == (4, "stopped")
-    assert sorted(path.name for path in (spec().folder / "cells").iterdir()) == sorted(cell.cell for cell in found.manifest.done)
+    assert sorted(path.name for path in (spec().folder / "cells").iterdir()) == sorted(
+        cell.cell for cell in found.manifest.done
+    )
 
 
 def test_a_host_that_fails_at_once_leaves_nothing(spec: Make, go: Go) -> None:
@@ -165,7 +190,9 @@ def test_a_full_host_disk_ends_the_run(spec: Make, go: Go) -> None:
 
 def test_a_profile_that_the_lab_skips_late_is_out(spec: Make, go: Go, heard: Any) -> None:
     class Late(FakeLab):
-        def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
+        def run(
+            self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]
+        ) -> CellResult:
             if cell.profile.name == "xfs":
                 return CellResult(cell, "skipped", "too small for xfs")
             return super().run(cell, options, on_step)
@@ -187,21 +214,31 @@ def test_recordings_are_kept_as_asked(spec: Make, go: Go, keep: str, expected: i
 
 def test_when_the_first_repetition_failed_the_next_keeps_its_recording(spec: Make, go: Go) -> None:
     outcome = go(spec(), FakeLab(fail={"xfs.0": ("timeout", "too slow")}))
-    assert [cell.repetition for cell in outcome.results.manifest.done if cell.profile == "xfs" and cell.recording] == [1]
+    assert [
+        cell.repetition
+        for cell in outcome.results.manifest.done
+        if cell.profile == "xfs" and cell.recording
+    ] == [1]
 
 
 def test_the_prepared_input_goes_with_the_run_and_comes_back_on_resume(spec: Make, go: Go) -> None:
     found = []
 
     class Looking(FakeLab):
-        def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
+        def run(
+            self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]
+        ) -> CellResult:
             assert cell.workload.input is not None
             found.append(sorted(path.name for path in cell.workload.input.iterdir()))
             return super().run(cell, options, on_step)
 
     workload = resolve("small-files", options={"files": 20})
     folder = go(spec(workload=workload), Looking()).results.folder
-    assert sorted(path.name for path in folder.iterdir()) == ["cells", "manifest.json", "samples.parquet"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "cells",
+        "manifest.json",
+        "samples.parquet",
+    ]
     go(spec(workload=workload, resume=True, stopping=StoppingRule(4, 4)), Looking())
     assert found == [["tree.tar"]] * 12
 

@@ -1,4 +1,5 @@
-"""What went to places never written before, against an oracle that knows the requests, not the recording: one set of sectors, one sector at a time."""
+"""What went to places never written before, against an oracle that knows the requests, not the
+recording: one set of sectors, one sector at a time."""
 
 import random
 from collections import Counter
@@ -38,14 +39,19 @@ def expected(requests: Sequence[Request]) -> Counter[str]:
     phase, seen, found = "before", set(), Counter[str]()
     for request in requests:
         phase = request.mark or phase
-        for at in range(request.offset, request.offset + request.length, SECTOR) if not request.mark and request.op in WRITES else ():
+        for at in (
+            range(request.offset, request.offset + request.length, SECTOR)
+            if not request.mark and request.op in WRITES
+            else ()
+        ):
             found[phase] += SECTOR * ((request.disk, at) not in seen)
             seen.add((request.disk, at))
     return +found
 
 
 def drawn(seed: int, ops: Sequence[str] = OPS, disks: Sequence[str] = DISKS) -> list[Request]:
-    """Over a small disk, so that many overlap: some in a block, some over several, some the same again."""
+    """Over a small disk, so that many overlap: some in a block, some over several, some the same
+    again."""
     rng = random.Random(seed)
     requests = []
     for phase in ("", "mkfs", "write", "overwrite", "end"):
@@ -88,11 +94,24 @@ def test_of_a_real_recording(seed: int, tmp_path: Path) -> None:
 
 def a_result(*phases: str) -> CellResult:
     cell = Cell(Profile("ext4", "ext4"), Workload("w", (Step("work", "true"),)), 0, 7, 0)
-    return CellResult(cell, "done", samples=[Sample(phase, phase != "mkfs", "", "device_write_bytes", "bytes", 1.0) for phase in phases])
+    return CellResult(
+        cell,
+        "done",
+        samples=[
+            Sample(phase, phase != "mkfs", "", "device_write_bytes", "bytes", 1.0)
+            for phase in phases
+        ],
+    )
 
 
 def test_each_phase_has_a_sample_and_the_first_what_came_before_it() -> None:
-    requests = [Request(length=1024), Request(mark="mkfs"), Request(offset=1024), Request(mark="work"), Request(mark="end")]
+    requests = [
+        Request(length=1024),
+        Request(mark="mkfs"),
+        Request(offset=1024),
+        Request(mark="work"),
+        Request(mark="end"),
+    ]
     result = a_result("mkfs", "work")
     result.recorded = summed(requests)
     fresh.add_to(result)

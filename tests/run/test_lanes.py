@@ -1,4 +1,5 @@
-"""Cells side by side: never more than the lab can, told of in one thread, and none left when something goes wrong."""
+"""Cells side by side: never more than the lab can, told of in one thread, and none left when
+something goes wrong."""
 
 import threading
 import time

@@ -16,7 +16,16 @@ import pytest
 from fscost.errors import FscostError, HostError, InputError
 from fscost.lab.fake import FakeLab
 from fscost.profile.model import Profile
-from fscost.run import RunOutcome, RunSpec, StoppingRule, default_folder, estimate, execute, lock, need
+from fscost.run import (
+    RunOutcome,
+    RunSpec,
+    StoppingRule,
+    default_folder,
+    estimate,
+    execute,
+    lock,
+    need,
+)
 from fscost.run.lock import exclusive
 from fscost.workload.model import Step
 
@@ -85,7 +94,12 @@ def test_the_host_disk_that_a_run_needs(spec: Make, keep: str, recordings: int) 
 
 
 def test_a_command_of_unknown_size_needs_an_unknown_amount(spec: Make) -> None:
-    assert estimate(spec(workload=replace(spec().workload, write_bytes_estimate=None)), FakeLab(), 3).host_bytes is None
+    assert (
+        estimate(
+            spec(workload=replace(spec().workload, write_bytes_estimate=None)), FakeLab(), 3
+        ).host_bytes
+        is None
+    )
 
 
 def test_too_little_host_disk_is_refused(spec: Make, go: Go) -> None:
@@ -94,17 +108,23 @@ def test_too_little_host_disk_is_refused(spec: Make, go: Go) -> None:
     assert not spec().folder.exists()
 
 
-@pytest.mark.parametrize(("size", "free", "is_refused"), [(100 << 30, (5 << 30) + (300 << 20), False), (100 << 30, 5 << 30, True)])
+@pytest.mark.parametrize(
+    ("size", "free", "is_refused"),
+    [(100 << 30, (5 << 30) + (300 << 20), False), (100 << 30, 5 << 30, True)],
+)
 def test_what_a_recording_leaves_to_others_is_not_counted_as_free(
     spec: Make, go: Go, monkeypatch: pytest.MonkeyPatch, size: int, free: int, is_refused: bool
 ) -> None:
-    """The disk server stops below 5 %, so a run that would meet that is refused before its first cell."""
+    """The disk server stops below 5 %, so a run that would meet that is refused before its first
+    cell."""
     usage = SimpleNamespace(total=size, free=free)
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
     if not is_refused:
         assert go(spec()).exit_code == 0
         return
-    with pytest.raises(HostError, match=r"5,120 MiB free, of which 5,120 MiB are kept for other programs"):
+    with pytest.raises(
+        HostError, match=r"5,120 MiB free, of which 5,120 MiB are kept for other programs"
+    ):
         go(spec())
     assert not spec().folder.exists()
 
@@ -133,7 +153,11 @@ def test_two_runs_at_once_refuse_and_the_first_goes_on(spec: Make, tmp_path: Pat
 
 def test_the_lock_says_who_holds_it_and_leaves_nothing(tmp_path: Path) -> None:
     name = f"fscost.test.{os.getpid()}.{tmp_path.name}"
-    with exclusive(name), pytest.raises(HostError, match=rf"\(process {os.getpid()}\)"), exclusive(name):
+    with (
+        exclusive(name),
+        pytest.raises(HostError, match=rf"\(process {os.getpid()}\)"),
+        exclusive(name),
+    ):
         pass
     assert not lock._path(name).exists()
 
@@ -147,7 +171,9 @@ def test_what_another_user_can_take_keeps_nobody_from_running(tmp_path: Path) ->
             pass
 
 
-def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_in_place_of_the_lock_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     victim = tmp_path / "victim"
     victim.write_text("theirs")
     monkeypatch.setattr(lock, "_path", lambda name: tmp_path / name)
@@ -172,7 +198,9 @@ def test_another_users_run_gives_way_to_roots(tmp_path: Path) -> None:
 def test_the_lock_goes_with_its_process(tmp_path: Path) -> None:
     name = f"fscost.test.{os.getpid()}.{tmp_path.name}"
     code = f"import time\nfrom fscost.run.lock import exclusive\nwith exclusive({name!r}):\n    print('held', flush=True)\n    time.sleep(60)"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as holder:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(HostError), exclusive(name):

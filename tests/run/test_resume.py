@@ -33,7 +33,9 @@ def test_an_interrupted_run_goes_on_exactly(spec: Make, go: Go, tmp_path: Path, 
     lab = FakeLab()
     rest = go(spec(resume=True), lab)
     assert len(lab.ran) == 9 - at
-    assert [cell.cell for cell in rest.results.manifest.cells] == [cell.cell for cell in whole.results.manifest.cells]
+    assert [cell.cell for cell in rest.results.manifest.cells] == [
+        cell.cell for cell in whole.results.manifest.cells
+    ]
     assert rest.results.samples.equals(whole.results.samples)
     assert load(spec().folder).samples.equals(whole.results.samples)
 
@@ -47,7 +49,9 @@ def test_an_interruption_before_the_first_cell_leaves_nothing(spec: Make, go: Go
 def test_what_an_unfinished_cell_left_is_removed(spec: Make, go: Go) -> None:
     interrupted(spec(), go, 4)
     finished = {cell.cell for cell in load(spec().folder).manifest.cells}
-    left = spec().folder / "cells" / next(cell for cell in ("ext4.1", "xfs.1") if cell not in finished)
+    left = (
+        spec().folder / "cells" / next(cell for cell in ("ext4.1", "xfs.1") if cell not in finished)
+    )
     left.mkdir()
     (left / "half").write_bytes(b"half")
     (spec().folder / ".samples.parquet.part").write_bytes(b"half")
@@ -90,7 +94,11 @@ def test_a_finished_run_has_nothing_to_go_on_with(spec: Make, go: Go) -> None:
 
 
 def test_skipped_and_given_up_profiles_stay_out(spec: Make, go: Go) -> None:
-    lab = FakeLab(skip={"xfs": "missing"}, fail={"ext4": ("mkfs", "refused")}, stop_at={order: KeyboardInterrupt() for order in (3, 4, 5)})
+    lab = FakeLab(
+        skip={"xfs": "missing"},
+        fail={"ext4": ("mkfs", "refused")},
+        stop_at={order: KeyboardInterrupt() for order in (3, 4, 5)},
+    )
     go(spec(), lab)
     lab = FakeLab()
     outcome = go(spec(resume=True), lab)
@@ -105,7 +113,10 @@ def test_skipped_and_given_up_profiles_stay_out(spec: Make, go: Go) -> None:
         ({"seed": 8}, "seed was 7 and is 8 now"),
         ({"baseline": "xfs"}, "baseline was 'ext4' and is 'xfs' now"),
         ({"profiles": (Profile("ext4", "ext4"),)}, "its profiles was"),
-        ({"disk_size_bytes": 8 << 30}, "options.disk_size_bytes was 4294967296 and is 8589934592 now"),
+        (
+            {"disk_size_bytes": 8 << 30},
+            "options.disk_size_bytes was 4294967296 and is 8589934592 now",
+        ),
         ({"keep": "all"}, "options.keep"),
     ],
 )

@@ -1,4 +1,5 @@
-"""Does a 95 % interval hold the truth 95 times of 100? Simulated from a fixed seed, so the answer is the same each time."""
+"""Does a 95 % interval hold the truth 95 times of 100? Simulated from a fixed seed, so the answer
+is the same each time."""
 
 import numpy as np
 import pytest
@@ -21,7 +22,9 @@ def test_the_interval_covers_the_median(n: int, sigma: float) -> None:
     hits = 0
     for _ in range(TRIALS):
         found = interval(lognormal(rng, n, sigma))
-        hits += found.low is not None and found.high is not None and found.low <= TRUTH <= found.high
+        hits += (
+            found.low is not None and found.high is not None and found.low <= TRUTH <= found.high
+        )
     assert hits / TRIALS >= LEAST
 
 
@@ -49,7 +52,8 @@ def test_equal_profiles_are_seldom_called_different() -> None:
 
 @pytest.mark.parametrize("sigma", [0.005, 0.03, 0.08])
 def test_stopping_when_narrow_costs_little_coverage(sigma: float) -> None:
-    """The rule of `run.stopping`: 3 to 10 repetitions, until ± 2 %. Narrow by luck stops early: that is the price, and this is its size."""
+    """The rule of `run.stopping`: 3 to 10 repetitions, until ± 2 %. Narrow by luck stops early:
+    that is the price, and this is its size."""
     rng = np.random.default_rng(round(sigma * 1e4))
     hits = 0
     for _ in range(TRIALS):
@@ -58,5 +62,7 @@ def test_stopping_when_narrow_costs_little_coverage(sigma: float) -> None:
             found = interval(values[:n])
             if (found.relative_half_width or 0) <= 0.02:
                 break
-        hits += found.low is not None and found.high is not None and found.low <= TRUTH <= found.high
+        hits += (
+            found.low is not None and found.high is not None and found.low <= TRUTH <= found.high
+        )
     assert hits / TRIALS >= 0.90

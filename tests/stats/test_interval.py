@@ -66,7 +66,10 @@ def test_it_is_finite_and_contains_the_median_and_warns_of_nothing(values: list[
     assert min(values) <= found.median <= max(values)
 
 
-@given(st.lists(st.floats(min_value=1e-6, max_value=1e12), min_size=2, max_size=10), st.floats(min_value=1e-3, max_value=1e3))
+@given(
+    st.lists(st.floats(min_value=1e-6, max_value=1e12), min_size=2, max_size=10),
+    st.floats(min_value=1e-3, max_value=1e3),
+)
 def test_another_unit_changes_nothing_but_the_unit(values: list[float], factor: float) -> None:
     here, there = interval(values), interval([value * factor for value in values])
     assert here.low is not None
@@ -78,4 +81,6 @@ def test_another_unit_changes_nothing_but_the_unit(values: list[float], factor: 
 @given(st.permutations([3.0, 5.0, 8.0, 13.0, 21.0]))
 def test_the_order_of_samples_does_not_matter(values: list[float]) -> None:
     found = interval(values)
-    assert found == interval(sorted(values)) or found.low == pytest.approx(interval(sorted(values)).low)
+    assert found == interval(sorted(values)) or found.low == pytest.approx(
+        interval(sorted(values)).low
+    )

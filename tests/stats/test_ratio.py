@@ -27,7 +27,13 @@ def test_pairing_removes_what_a_repetition_has_in_common() -> None:
 
 def test_one_pair_is_never_a_difference() -> None:
     found = ratio({0: 900.0}, {0: 1.0})
-    assert (found.n, found.ratio, found.low, found.high, found.verdict) == (1, 900.0, None, None, Verdict.NOT_SHOWN)
+    assert (found.n, found.ratio, found.low, found.high, found.verdict) == (
+        1,
+        900.0,
+        None,
+        None,
+        Verdict.NOT_SHOWN,
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,7 +50,9 @@ def test_one_pair_is_never_a_difference() -> None:
         (3.0, None, None, Verdict.NOT_SHOWN),
     ],
 )
-def test_a_difference_needs_the_interval_and_the_size(point: float, low: float | None, high: float | None, expected: Verdict) -> None:
+def test_a_difference_needs_the_interval_and_the_size(
+    point: float, low: float | None, high: float | None, expected: Verdict
+) -> None:
     assert verdict(point, low, high) is expected
 
 
@@ -56,14 +64,26 @@ def test_the_minimum_size_is_the_callers() -> None:
     ("values", "baseline", "because"),
     [
         ({0: 5.0, 1: 6.0}, {0: 0.0, 1: 0.0}, "the baseline is zero in every repetition"),
-        ({0: 0.0, 1: 0.0}, {0: 0.0, 1: 0.0}, "the baseline is zero in every repetition and so is this"),
+        (
+            {0: 0.0, 1: 0.0},
+            {0: 0.0, 1: 0.0},
+            "the baseline is zero in every repetition and so is this",
+        ),
         ({0: 5.0, 1: 6.0}, {0: 1.0, 1: 0.0}, "the baseline is zero in 1 of 2 repetitions"),
         ({0: 5.0}, {1: 5.0}, "no repetition has both"),
     ],
 )
-def test_without_a_ratio_there_are_words(values: dict[int, float], baseline: dict[int, float], because: str) -> None:
+def test_without_a_ratio_there_are_words(
+    values: dict[int, float], baseline: dict[int, float], because: str
+) -> None:
     found = ratio(values, baseline)
-    assert (found.ratio, found.low, found.high, found.verdict, found.because) == (None, None, None, Verdict.UNDEFINED, because)
+    assert (found.ratio, found.low, found.high, found.verdict, found.because) == (
+        None,
+        None,
+        None,
+        Verdict.UNDEFINED,
+        because,
+    )
 
 
 def test_nothing_written_is_a_ratio_of_zero() -> None:
@@ -71,14 +91,26 @@ def test_nothing_written_is_a_ratio_of_zero() -> None:
     assert (found.ratio, found.low, found.high, found.verdict) == (0.0, 0.0, 0.0, Verdict.LOWER)
 
 
-@given(st.lists(st.tuples(st.floats(min_value=1e-3, max_value=1e9), st.floats(min_value=1e-3, max_value=1e9)), min_size=2, max_size=10))
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(min_value=1e-3, max_value=1e9), st.floats(min_value=1e-3, max_value=1e9)
+        ),
+        min_size=2,
+        max_size=10,
+    )
+)
 def test_turned_round_it_is_the_reciprocal(pairs: list[tuple[float, float]]) -> None:
-    values, baseline = {i: a for i, (a, _) in enumerate(pairs)}, {i: b for i, (_, b) in enumerate(pairs)}
+    values, baseline = (
+        {i: a for i, (a, _) in enumerate(pairs)},
+        {i: b for i, (_, b) in enumerate(pairs)},
+    )
     here, there = ratio(values, baseline), ratio(baseline, values)
     assert here.low is not None
     assert there.high is not None
     if here.low > 1e-280 and there.high < 1e280 and len(pairs) % 2:
-        # An even number of samples has its median between two, and the middle of two reciprocals is another middle.
+        # An even number of samples has its median between two, and the middle of two reciprocals is
+        # another middle.
         assert math.log(here.low) == pytest.approx(-math.log(there.high), rel=1e-6, abs=1e-6)
     both = {here.verdict, there.verdict}
     assert both != {Verdict.LOWER}

@@ -8,7 +8,16 @@ from fscost.stats import Verdict, half_widths, summarise, to_table
 def samples(entries: list[tuple[str, int, str, str, float]], disk: str = "") -> pa.Table:
     return pa.Table.from_pylist(
         [
-            {"profile": p, "repetition": r, "phase": phase, "measured": phase != "mkfs", "disk": disk, "metric": m, "unit": "bytes", "value": v}
+            {
+                "profile": p,
+                "repetition": r,
+                "phase": phase,
+                "measured": phase != "mkfs",
+                "disk": disk,
+                "metric": m,
+                "unit": "bytes",
+                "value": v,
+            }
             for p, r, phase, m, v in entries
         ]
     )
@@ -48,7 +57,9 @@ def test_without_a_baseline_there_are_no_ratios() -> None:
 
 
 def test_single_disks_do_not_count_twice() -> None:
-    more = pa.concat_tables([TABLE, samples([("xfs", 0, "total", "device_write_bytes", 1.0)], disk="journal")])
+    more = pa.concat_tables(
+        [TABLE, samples([("xfs", 0, "total", "device_write_bytes", 1.0)], disk="journal")]
+    )
     assert summarise(more, "ext4") == summarise(TABLE, "ext4")
     assert half_widths(more, "device_write_bytes") == half_widths(TABLE, "device_write_bytes")
 

@@ -36,22 +36,45 @@ def run_of(
     skip: Mapping[str, str] | None = None,
     time_unit: str = "s",
 ) -> RunResults:
-    """A run of the study whose samples are `number`'s, under several kernels each by its own; `skip`: short name → because."""
+    """A run of the study whose samples are `number`'s, under several kernels each by its own;
+    `skip`: short name → because."""
     numbers = number if isinstance(number, Mapping) else {"": number}
     kernels = [kernel for kernel in numbers if kernel]
     units = {metric: time_unit if unit == "s" else unit for metric, unit in METRICS.items()}
-    spec = study.plan(found, study.scale_of(found, "small"), Path("fscost-runs/golden"), seed=5, kernels=kernels)
+    spec = study.plan(
+        found, study.scale_of(found, "small"), Path("fscost-runs/golden"), seed=5, kernels=kernels
+    )
     skipped = {found.profiles[short].name: because for short, because in (skip or {}).items()}
-    shorts = {each.name: (short, each.kernel) for short, one in found.profiles.items() for each in profile.on_kernels(one, kernels)}
+    shorts = {
+        each.name: (short, each.kernel)
+        for short, one in found.profiles.items()
+        for each in profile.on_kernels(one, kernels)
+    }
     cells, rows = [], []
-    for _, repetition in zip(range(repetitions), matrix.repetitions(spec.profiles, spec.workload, spec.seed), strict=False):
+    for _, repetition in zip(
+        range(repetitions),
+        matrix.repetitions(spec.profiles, spec.workload, spec.seed),
+        strict=False,
+    ):
         for cell in repetition:
             if cell.profile.name in skipped:
                 continue
-            cells.append(CellRecord(cell.id, cell.profile.name, cell.repetition, cell.seed, cell.order, "done", 1.5))
+            cells.append(
+                CellRecord(
+                    cell.id, cell.profile.name, cell.repetition, cell.seed, cell.order, "done", 1.5
+                )
+            )
             mine = []
             for step in spec.workload.steps:
-                about = (cell.id, cell.profile.name, cell.repetition, cell.seed, cell.order, step.name, step.measured)
+                about = (
+                    cell.id,
+                    cell.profile.name,
+                    cell.repetition,
+                    cell.seed,
+                    cell.order,
+                    step.name,
+                    step.measured,
+                )
                 short, kernel = shorts[cell.profile.name]
                 for metric, unit in units.items():
                     value = numbers[kernel](short, step.name, metric, cell.repetition)
@@ -66,7 +89,11 @@ def run_of(
         command_line=[],
         started_utc="2026-01-02T03:04:05Z",
         lab="fake",
-        environment={"kernel": {"release": "6.1.0-fake"}, "disk_server": "fake disk", "recordings_on": {"type": "tmpfs"}},
+        environment={
+            "kernel": {"release": "6.1.0-fake"},
+            "disk_server": "fake disk",
+            "recordings_on": {"type": "tmpfs"},
+        },
         profiles=[plain(each) for each in spec.profiles],
         workload=plain(spec.workload),
         options=spec.options,
@@ -84,12 +111,19 @@ def run_of(
 
 
 def published_again(found: Study, spread: float = 0.002) -> Number:
-    """The published figures as if they had been measured here, with a little noise that differs by repetition and profile."""
-    by_short = {(ref.profile, ref.phase, ref.metric): value for ref, value in found.published.values.items()}
+    """The published figures as if they had been measured here, with a little noise that differs by
+    repetition and profile."""
+    by_short = {
+        (ref.profile, ref.phase, ref.metric): value for ref, value in found.published.values.items()
+    }
 
     def number(short: str, phase: str, metric: str, repetition: int) -> float | None:
         value = by_short.get((short, phase, metric))
-        return None if value is None else value * (1 + spread * ((repetition * 7 + len(short) + len(phase)) % 3 - 1))
+        return (
+            None
+            if value is None
+            else value * (1 + spread * ((repetition * 7 + len(short) + len(phase)) % 3 - 1))
+        )
 
     return number
 
@@ -106,6 +140,8 @@ def reported() -> Callable[..., Report]:
         time_unit: str = "s",
     ) -> Report:
         found = study.load(name)
-        return study.report(found, run_of(found, number or published_again(found), repetitions, skip, time_unit))
+        return study.report(
+            found, run_of(found, number or published_again(found), repetitions, skip, time_unit)
+        )
 
     return report

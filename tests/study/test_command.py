@@ -15,7 +15,11 @@ from fscost.run import execute
 from fscost.study import Verdict
 
 Fscost = Callable[..., "subprocess.CompletedProcess[str]"]
-PROGRAM = (sys.executable, "-c", "import sys; sys.argv[0] = 'fscost'; from fscost.cli import main; main()")
+PROGRAM = (
+    sys.executable,
+    "-c",
+    "import sys; sys.argv[0] = 'fscost'; from fscost.cli import main; main()",
+)
 WRITES = "All of the writes are caused by atime"
 SMALL = ("--set", "files=4", "--max-repetitions", "2", "--min-repetitions", "2")
 
@@ -24,7 +28,12 @@ SMALL = ("--set", "files=4", "--max-repetitions", "2", "--min-repetitions", "2")
 def fscost(tmp_path: Path) -> Fscost:
     def run(*arguments: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
         found = subprocess.run(
-            [*PROGRAM, "study", *arguments], cwd=tmp_path, env={**os.environ, "COLUMNS": "100"}, capture_output=True, text=True, timeout=600
+            [*PROGRAM, "study", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "COLUMNS": "100"},
+            capture_output=True,
+            text=True,
+            timeout=600,
         )
         assert "Traceback" not in found.stderr, found.stderr
         assert found.returncode == status, found.stderr
@@ -34,26 +43,52 @@ def fscost(tmp_path: Path) -> Fscost:
 
 
 def test_the_list_has_a_line_for_each_study_and_scale(fscost: Fscost) -> None:
-    assert [line.split()[:2] for line in fscost("list").stdout.splitlines() if line.startswith("  ")] == [
+    assert [
+        line.split()[:2] for line in fscost("list").stdout.splitlines() if line.startswith("  ")
+    ] == [
         ["--scale", "small"],
         ["--scale", "full"],
     ] * 4
 
 
 def test_a_run_leaves_its_report_in_an_ordinary_run_folder(fscost: Fscost, tmp_path: Path) -> None:
-    found = fscost("run", "journal-tax", "--lab", "fake", "--out", "run", "--json", "--markdown", "mine.md", *SMALL)
+    found = fscost(
+        "run",
+        "journal-tax",
+        "--lab",
+        "fake",
+        "--out",
+        "run",
+        "--json",
+        "--markdown",
+        "mine.md",
+        *SMALL,
+    )
     value = json.loads(found.stdout)
     assert value["study"] == "journal-tax"
     assert json.loads((tmp_path / "run/study.json").read_text()) == value
     assert (tmp_path / "run/study.md").read_text() == (tmp_path / "mine.md").read_text()
-    assert {"manifest.json", "samples.parquet"} <= {entry.name for entry in (tmp_path / "run").iterdir()}
+    assert {"manifest.json", "samples.parquet"} <= {
+        entry.name for entry in (tmp_path / "run").iterdir()
+    }
     again = fscost("show", "run", "--json")
     assert json.loads(again.stdout) == value
 
 
 def test_a_resumed_run_goes_on_as_it_began(fscost: Fscost, tmp_path: Path) -> None:
     fscost("run", "snapshot-atime", "--lab", "fake", "--out", "run", "--seed", "9", *SMALL)
-    fscost("run", "snapshot-atime", "--lab", "fake", "--resume", "run", "--min-repetitions", "3", "--max-repetitions", "3")
+    fscost(
+        "run",
+        "snapshot-atime",
+        "--lab",
+        "fake",
+        "--resume",
+        "run",
+        "--min-repetitions",
+        "3",
+        "--max-repetitions",
+        "3",
+    )
     manifest = json.loads((tmp_path / "run/manifest.json").read_text())
     assert [cell["repetition"] for cell in manifest["cells"]] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert manifest["seed"] == 9
@@ -70,7 +105,9 @@ def test_a_resumed_run_goes_on_as_it_began(fscost: Fscost, tmp_path: Path) -> No
         (("show", "nowhere"), "nowhere holds no run"),
     ],
 )
-def test_what_cannot_be_done_is_one_clear_error(fscost: Fscost, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+def test_what_cannot_be_done_is_one_clear_error(
+    fscost: Fscost, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
     found = fscost(*arguments, *(("--lab", "fake") if arguments[0] == "run" else ()), status=2)
     assert message in found.stderr
     assert not list(tmp_path.iterdir())
@@ -78,24 +115,69 @@ def test_what_cannot_be_done_is_one_clear_error(fscost: Fscost, tmp_path: Path, 
 
 def test_a_run_of_another_study_is_not_resumed(fscost: Fscost) -> None:
     fscost("run", "snapshot-atime", "--lab", "fake", "--out", "run", *SMALL)
-    assert "is no run of the study journal-tax" in fscost("run", "journal-tax", "--lab", "fake", "--resume", "run", status=2).stderr
-    assert "--seed would change it" in fscost("run", "snapshot-atime", "--lab", "fake", "--resume", "run", "--seed", "1", status=2).stderr
+    assert (
+        "is no run of the study journal-tax"
+        in fscost("run", "journal-tax", "--lab", "fake", "--resume", "run", status=2).stderr
+    )
+    assert (
+        "--seed would change it"
+        in fscost(
+            "run", "snapshot-atime", "--lab", "fake", "--resume", "run", "--seed", "1", status=2
+        ).stderr
+    )
 
 
 def test_a_study_under_two_kernels_goes_on_under_both(fscost: Fscost, tmp_path: Path) -> None:
-    fscost("run", "snapshot-atime", "--lab", "fake", "--out", "run", "--kernel", "6.1", "--kernel", "6.12", *SMALL)
-    found = fscost("run", "snapshot-atime", "--lab", "fake", "--resume", "run", "--min-repetitions", "3", "--max-repetitions", "3", "--json")
-    assert [(claim["kernel"], claim["criteria"][0]["n"]) for claim in json.loads(found.stdout)["claims"] if claim["claim"] == WRITES] == [
+    fscost(
+        "run",
+        "snapshot-atime",
+        "--lab",
+        "fake",
+        "--out",
+        "run",
+        "--kernel",
+        "6.1",
+        "--kernel",
+        "6.12",
+        *SMALL,
+    )
+    found = fscost(
+        "run",
+        "snapshot-atime",
+        "--lab",
+        "fake",
+        "--resume",
+        "run",
+        "--min-repetitions",
+        "3",
+        "--max-repetitions",
+        "3",
+        "--json",
+    )
+    assert [
+        (claim["kernel"], claim["criteria"][0]["n"])
+        for claim in json.loads(found.stdout)["claims"]
+        if claim["claim"] == WRITES
+    ] == [
         ("6.1", 3),
         ("6.12", 3),
     ]
-    assert "--kernel would change it" in fscost("run", "snapshot-atime", "--lab", "fake", "--resume", "run", "--kernel", "6.1", status=2).stderr
+    assert (
+        "--kernel would change it"
+        in fscost(
+            "run", "snapshot-atime", "--lab", "fake", "--resume", "run", "--kernel", "6.1", status=2
+        ).stderr
+    )
 
 
 def test_the_published_counts_are_the_full_scale(fscost: Fscost, tmp_path: Path) -> None:
     text = fscost("run", "nine-filesystems", "--scale", "full", "--lab", "fake", "--dry-run").stdout
     assert text.count('cp "{input}/big" big\n') == 2 * 9
-    assert study.load("nine-filesystems").scales["full"].options == {"big_mib": 2048, "files": 126229, "directories": 22683}
+    assert study.load("nine-filesystems").scales["full"].options == {
+        "big_mib": 2048,
+        "files": 126229,
+        "directories": 22683,
+    }
     assert not list(tmp_path.iterdir())
 
 
@@ -109,11 +191,24 @@ def test_a_dry_run_prints_every_command_and_runs_none(fscost: Fscost, tmp_path: 
 @pytest.mark.root
 @pytest.mark.slow
 def test_snapshots_are_really_unshared(tmp_path: Path) -> None:
-    """The smallest real run: directories' access times alone make metadata grow, and noatime stops it. With a lock of its own: bytes do not mind company."""
+    """The smallest real run: directories' access times alone make metadata grow, and noatime stops
+    it. With a lock of its own: bytes do not mind company."""
     found = study.load("snapshot-atime")
     small = {"files": "600", "snapshots": "6"}
-    spec = study.plan(found, study.scale_of(found, "small"), tmp_path / "run", options=small, min_repetitions=2, max_repetitions=2)
-    report = study.report(found, execute(spec, NativeLab(), lock=f"fscost.test.{os.getpid()}.study").results)
+    spec = study.plan(
+        found,
+        study.scale_of(found, "small"),
+        tmp_path / "run",
+        options=small,
+        min_repetitions=2,
+        max_repetitions=2,
+    )
+    report = study.report(
+        found, execute(spec, NativeLab(), lock=f"fscost.test.{os.getpid()}.study").results
+    )
     verdicts = {judged.claim.text: judged.verdict for judged in report.findings[0].claims}
-    assert verdicts["Reading a snapshotted btrfs with atime on unshares its metadata"] is Verdict.REPRODUCED
+    assert (
+        verdicts["Reading a snapshotted btrfs with atime on unshares its metadata"]
+        is Verdict.REPRODUCED
+    )
     assert verdicts["noatime removes it"] is Verdict.REPRODUCED

@@ -32,14 +32,19 @@ def test_each_says_where_its_figures_are_from_and_has_a_small_and_a_full_scale(n
     found = study.load(name)
     assert found.url.startswith("https://")
     assert set(found.scales) == {"small", "full"}
-    assert len(list(csv.DictReader((FOLDER / name / "published.csv").read_text("utf-8").splitlines()))) == len(found.published.values)
+    assert len(
+        list(csv.DictReader((FOLDER / name / "published.csv").read_text("utf-8").splitlines()))
+    ) == len(found.published.values)
 
 
 def test_all_four_blocks_of_the_source_are_there() -> None:
     found = study.load("journal-tax")
     assert len(found.published.values) == 24
     assert found.published.values[Reference("strict", "clean", "device_write_bytes")] == 14.6 * MIB
-    assert [(found.profiles[entry.with_].name, found.profiles[entry.without].name) for entry in found.comparisons] == [
+    assert [
+        (found.profiles[entry.with_].name, found.profiles[entry.without].name)
+        for entry in found.comparisons
+    ] == [
         ("ext4-strictatime", "ext4-nojournal-strictatime"),
         ("ext4-noatime", "ext4-nojournal-noatime"),
         ("ext4-relatime", "ext4-nojournal-relatime"),
@@ -50,18 +55,31 @@ def test_all_four_blocks_of_the_source_are_there() -> None:
 def test_the_steps_come_in_the_published_order_on_one_file_system(tmp_path: Path) -> None:
     found = study.load("journal-tax")
     spec = study.plan(found, study.scale_of(found, "small"), tmp_path / "run")
-    assert [step.name for step in spec.workload.steps] == ["clone", "make", "clean", "read", "read-again"]
+    assert [step.name for step in spec.workload.steps] == [
+        "clone",
+        "make",
+        "clean",
+        "read",
+        "read-again",
+    ]
     assert len(spec.profiles) == 9
     found = study.load("snapshot-atime")
     spec = study.plan(found, study.scale_of(found, "small"), tmp_path / "run")
-    assert [(step.name, step.measured) for step in spec.workload.steps] == [("unpack", False), ("find", True), ("read", True)]
+    assert [(step.name, step.measured) for step in spec.workload.steps] == [
+        ("unpack", False),
+        ("find", True),
+        ("read", True),
+    ]
     assert spec.probe_interval_ms is not None
 
 
 def test_the_published_figures_of_members_meet_the_rules_made_of_them(tmp_path: Path) -> None:
     found = study.load("noatime-raid")
     formulas = {claim.text: claim.criteria[0] for claim in found.claims}
-    nine, one = (next(rule for text, rule in formulas.items() if text.startswith(begin)) for begin in ("Random writes", "One member"))
+    nine, one = (
+        next(rule for text, rule in formulas.items() if text.startswith(begin))
+        for begin in ("Random writes", "One member")
+    )
     published = [published_value(rule.formula, found.published) for rule in (nine, one)]
     assert published == [pytest.approx(9, rel=0.01), pytest.approx(0.964)]
     spec = study.plan(found, study.scale_of(found, "small"), tmp_path / "run")
@@ -81,7 +99,11 @@ def test_no_verdict_is_in_the_data() -> None:
     [
         ('metric = "device_write_bytes"', "", "'metric' is missing"),
         ('strict = "ext4-strictatime"', 'strict = "ext5"', "ext5"),
-        ("strict.clean / strict_nj.clean", "strikt.clean / strict_nj.clean", "no profile is called 'strikt'"),
+        (
+            "strict.clean / strict_nj.clean",
+            "strikt.clean / strict_nj.clean",
+            "no profile is called 'strikt'",
+        ),
         ("strict.clean / strict_nj.clean", "strict.clean ** 2", "formula"),
         ('with = "ext3"', 'with = "ext9"', "no profile is called 'ext9'"),
         (", at_least = 0.5 }", " }", "has no bound"),
@@ -111,7 +133,9 @@ def test_a_wrong_table_of_published_figures_is_refused(old: str, new: str, messa
 
 
 def test_an_unknown_study_and_scale_name_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="studies: journal-tax, nine-filesystems, noatime-raid, snapshot-atime"):
+    with pytest.raises(
+        InputError, match="studies: journal-tax, nine-filesystems, noatime-raid, snapshot-atime"
+    ):
         study.load("")
     with pytest.raises(InputError, match="did you mean journal-tax"):
         study.load("journaltax")
@@ -122,11 +146,18 @@ def test_an_unknown_study_and_scale_name_those_there_are(tmp_path: Path) -> None
 def test_what_the_host_lacks_is_named_with_the_package_that_brings_it(tmp_path: Path) -> None:
     here, gone = Need("b", path=f"{tmp_path}/*.here"), Need("c", path=f"{tmp_path}/*.gone")
     (tmp_path / "x.here").touch()
-    assert missing([Need("a", tool="sh"), Need("d", tool="no-such-tool"), here, gone]) == [Need("d", tool="no-such-tool"), gone]
+    assert missing([Need("a", tool="sh"), Need("d", tool="no-such-tool"), here, gone]) == [
+        Need("d", tool="no-such-tool"),
+        gone,
+    ]
 
 
-def test_the_full_scale_refuses_with_one_command_that_installs_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_full_scale_refuses_with_one_command_that_installs_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = study.load("journal-tax")
     monkeypatch.setattr("fscost.study.spec.missing", list)
-    with pytest.raises(HostError, match="apt install linux-source bc flex bison libelf-dev libssl-dev"):
+    with pytest.raises(
+        HostError, match="apt install linux-source bc flex bison libelf-dev libssl-dev"
+    ):
         study.plan(found, study.scale_of(found, "full"), tmp_path)

@@ -7,19 +7,29 @@ from fscost.study.formula import Formula, Reference
 
 
 def test_a_formula_is_arithmetic_over_references_and_constants() -> None:
-    formula = Formula.parse("(strict.read_again - plain.make.wall_s) / (files * 2) + 0.5", "device_write_bytes")
-    a, b = Reference("strict", "read-again", "device_write_bytes"), Reference("plain", "make", "wall_s")
+    formula = Formula.parse(
+        "(strict.read_again - plain.make.wall_s) / (files * 2) + 0.5", "device_write_bytes"
+    )
+    a, b = (
+        Reference("strict", "read-again", "device_write_bytes"),
+        Reference("plain", "make", "wall_s"),
+    )
     assert formula.references == {a, b}
     assert formula.constants == {"files"}
     assert formula.value({a: 30.0, b: 10.0}, {"files": 5.0}) == 2.5
 
 
 def test_it_is_the_profile_of_the_column() -> None:
-    assert Formula.parse("it.make / strict.make", "m", "plain").references == {Reference("plain", "make", "m"), Reference("strict", "make", "m")}
+    assert Formula.parse("it.make / strict.make", "m", "plain").references == {
+        Reference("plain", "make", "m"),
+        Reference("strict", "make", "m"),
+    }
 
 
 def test_a_disk_is_named_behind_its_phase_and_without_a_phase_it_is_the_total() -> None:
-    formula = Formula.parse("it.run@journal.device_flushes / it.run@m0 + it@journal.device_write_bytes", "m", "ext4")
+    formula = Formula.parse(
+        "it.run@journal.device_flushes / it.run@m0 + it@journal.device_write_bytes", "m", "ext4"
+    )
     assert formula.references == {
         Reference("ext4", "run", "device_flushes", "journal"),
         Reference("ext4", "run", "m", "m0"),

@@ -80,11 +80,17 @@ def test_the_published_figures_meet_the_rules_made_of_them(name: str) -> None:
             value = published_value(criterion.formula, found.published)
             if value is not None:
                 checked += 1
-                assert outcome(criterion, Interval(2, value, value, value)) is Outcome.HOLDS, (claim.text, criterion.label, value)
+                assert outcome(criterion, Interval(2, value, value, value)) is Outcome.HOLDS, (
+                    claim.text,
+                    criterion.label,
+                    value,
+                )
     assert checked >= 2
 
 
-def test_the_published_figures_measured_again_reproduce_what_they_can_decide(reported: Reported) -> None:
+def test_the_published_figures_measured_again_reproduce_what_they_can_decide(
+    reported: Reported,
+) -> None:
     found = verdicts(reported("journal-tax"))
     assert list(found.values()).count(Verdict.REPRODUCED) == 6
     # Nothing was published of chattr +A, of reading and of ext3's stalls: no number, no verdict.
@@ -112,15 +118,24 @@ def test_a_doubled_journal_is_seen_in_its_verdict(reported: Reported) -> None:
     assert the(report, "nearly doubles").verdict is Verdict.REPRODUCED
     assert the(report, "4–12 %").verdict is Verdict.REPRODUCED
     for _, changes in report.findings[0].comparisons:
-        of_with, of_without = next(change.measured[2:] for change in changes if change.phase == "clean")
+        of_with, of_without = next(
+            change.measured[2:] for change in changes if change.phase == "clean"
+        )
         assert of_with.interval is not None
         assert of_without.interval is not None
-        assert (of_with.interval.median, of_without.interval.median) == (pytest.approx(0.5), pytest.approx(1.0))
+        assert (of_with.interval.median, of_without.interval.median) == (
+            pytest.approx(0.5),
+            pytest.approx(1.0),
+        )
 
 
 def test_noise_wider_than_the_bounds_cannot_be_told(reported: Reported) -> None:
     def noisy(short: str, phase: str, metric: str, repetition: int) -> float:
-        return 1e6 * (2 if short not in JOURNAL else 1) * (1 + (0.9 * repetition if short not in JOURNAL else 0))
+        return (
+            1e6
+            * (2 if short not in JOURNAL else 1)
+            * (1 + (0.9 * repetition if short not in JOURNAL else 0))
+        )
 
     assert the(reported("journal-tax", noisy), "nearly doubles").verdict is Verdict.CANNOT_BE_TOLD
 
@@ -133,20 +148,33 @@ def test_with_and_without_are_paired_by_repetition(reported: Reported) -> None:
 
     judged = the(reported("journal-tax", drifting), "nearly doubles")
     assert judged.verdict is Verdict.REPRODUCED
-    assert all(entry.measured.interval is not None and entry.measured.interval.high == pytest.approx(1.9) for entry in judged.criteria)
+    assert all(
+        entry.measured.interval is not None and entry.measured.interval.high == pytest.approx(1.9)
+        for entry in judged.criteria
+    )
 
 
 def test_a_repetition_that_one_side_lacks_makes_no_pair(reported: Reported) -> None:
     def half(short: str, phase: str, metric: str, repetition: int) -> float | None:
-        return None if short == "strict_nj" and repetition == 1 else 1e6 * (1 if short in JOURNAL else 1.9 + 0.01 * repetition)
+        return (
+            None
+            if short == "strict_nj" and repetition == 1
+            else 1e6 * (1 if short in JOURNAL else 1.9 + 0.01 * repetition)
+        )
 
     judged = the(reported("journal-tax", half), "nearly doubles")
-    counts = [entry.measured.interval.n for entry in judged.criteria if entry.measured.interval is not None]
+    counts = [
+        entry.measured.interval.n
+        for entry in judged.criteria
+        if entry.measured.interval is not None
+    ]
     assert counts == [2, 3, 3, 3]
 
 
 def test_one_repetition_tells_nothing(reported: Reported) -> None:
-    assert set(verdicts(reported("journal-tax", repetitions=1)).values()) == {Verdict.CANNOT_BE_TOLD}
+    assert set(verdicts(reported("journal-tax", repetitions=1)).values()) == {
+        Verdict.CANNOT_BE_TOLD
+    }
 
 
 def test_a_skipped_profile_leaves_its_criteria_open_and_says_so(reported: Reported) -> None:
@@ -157,7 +185,9 @@ def test_a_skipped_profile_leaves_its_criteria_open_and_says_so(reported: Report
     assert judged.criteria[3].measured.because == "there is no measurement of ext2.clean"
 
 
-def snapshots(noatime_growth: float, noatime_write: float, pause_s: float) -> Callable[[str, str, str, int], float]:
+def snapshots(
+    noatime_growth: float, noatime_write: float, pause_s: float
+) -> Callable[[str, str, str, int], float]:
     def number(short: str, phase: str, metric: str, repetition: int) -> float:
         jitter = 1 + 0.001 * repetition
         if metric == "metadata_used_bytes":
@@ -173,12 +203,20 @@ def snapshots(noatime_growth: float, noatime_write: float, pause_s: float) -> Ca
 
 
 def test_snapshots_with_the_published_effect_reproduce_all_claims(reported: Reported) -> None:
-    assert set(verdicts(reported("snapshot-atime", snapshots(0, 0.01, 150))).values()) == {Verdict.REPRODUCED}
+    assert set(verdicts(reported("snapshot-atime", snapshots(0, 0.01, 150))).values()) == {
+        Verdict.REPRODUCED
+    }
 
 
 def test_each_claim_on_snapshots_fails_by_its_own_numbers(reported: Reported) -> None:
-    assert the(reported("snapshot-atime", snapshots(0.5, 0.01, 150)), "noatime removes it").verdict is Verdict.NOT_REPRODUCED
-    assert the(reported("snapshot-atime", snapshots(0, 0.5, 150)), "All of the writes").verdict is Verdict.NOT_REPRODUCED
+    assert (
+        the(reported("snapshot-atime", snapshots(0.5, 0.01, 150)), "noatime removes it").verdict
+        is Verdict.NOT_REPRODUCED
+    )
+    assert (
+        the(reported("snapshot-atime", snapshots(0, 0.5, 150)), "All of the writes").verdict
+        is Verdict.NOT_REPRODUCED
+    )
     report = reported("snapshot-atime", snapshots(0, 0.01, 0.0011))
     assert the(report, "Meanwhile others stall").verdict is Verdict.NOT_REPRODUCED
     assert the(report, "makes them stall").verdict is Verdict.NOT_REPRODUCED
@@ -188,10 +226,17 @@ def test_each_claim_on_snapshots_fails_by_its_own_numbers(reported: Reported) ->
 def test_bytes_per_file_count_the_files_of_every_snapshot(reported: Reported) -> None:
     report = reported("snapshot-atime", snapshots(0, 0.01, 150))
     options = dict(report.results.manifest.workload["options"])
-    [line] = [line for _, lines in report.findings[0].tables for line in lines if line.line.label == "… per file visited, find"]
+    [line] = [
+        line
+        for _, lines in report.findings[0].tables
+        for line in lines
+        if line.line.label == "… per file visited, find"
+    ]
     interval = line.measured["relatime"].interval
     assert interval is not None
-    assert interval.median == pytest.approx(1e9 * 1.001 / (options["files"] * (options["snapshots"] + 1)))
+    assert interval.median == pytest.approx(
+        1e9 * 1.001 / (options["files"] * (options["snapshots"] + 1))
+    )
 
 
 def test_a_run_of_something_else_is_refused(reported: Reported) -> None:
@@ -202,7 +247,8 @@ def test_a_run_of_something_else_is_refused(reported: Reported) -> None:
 
 
 def nine(short: str, phase: str, metric: str, repetition: int) -> float:
-    """nilfs2 keeps what is overwritten and writes elsewhere; reiserfs packs, and computes most; xfs is slow at many files."""
+    """nilfs2 keeps what is overwritten and writes elsewhere; reiserfs packs, and computes most; xfs
+    is slow at many files."""
     jitter = 1 + 0.001 * repetition
     if metric == "space_used_bytes":
         big = 48 << 20
@@ -213,8 +259,12 @@ def nine(short: str, phase: str, metric: str, repetition: int) -> float:
     if metric == "device_fresh_write_bytes":
         return 1e6 * (0.99 if short == "nilfs2" else 0.1)
     if metric == "wall_s":
-        is_slow = (short == "xfs" and phase in ("unpack-over", "delete")) or (short == "nilfs2" and phase.endswith("write"))
-        return jitter * (90 if is_slow else 15 if short == "btrfs" and phase == "unpack-over" else 10)
+        is_slow = (short == "xfs" and phase in ("unpack-over", "delete")) or (
+            short == "nilfs2" and phase.endswith("write")
+        )
+        return jitter * (
+            90 if is_slow else 15 if short == "btrfs" and phase == "unpack-over" else 10
+        )
     if metric.startswith("cpu_"):
         return jitter * {"reiserfs": 4, "btrfs": 3}.get(short, 1)
     return 1e6
@@ -231,7 +281,9 @@ def test_nine_file_systems_as_published_reproduce_what_can_be_told(reported: Rep
     ]
 
 
-def test_a_run_too_small_or_too_short_to_show_a_claim_is_not_judged_by_it(reported: Reported) -> None:
+def test_a_run_too_small_or_too_short_to_show_a_claim_is_not_judged_by_it(
+    reported: Reported,
+) -> None:
     """The same ratios, in steps of a hundredth of the time: only how long they last differs."""
 
     def short(name: str, phase: str, metric: str, repetition: int) -> float:
@@ -247,15 +299,25 @@ def test_a_run_too_small_or_too_short_to_show_a_claim_is_not_judged_by_it(report
 
 def test_what_more_repetitions_may_decide_says_so(reported: Reported) -> None:
     report = reported("journal-tax", repetitions=1)
-    because = {entry.measured.because for claim in report.findings[0].claims for entry in claim.criteria if entry.measured.interval}
+    because = {
+        entry.measured.because
+        for claim in report.findings[0].claims
+        for entry in claim.criteria
+        if entry.measured.interval
+    }
     assert because == {"one repetition has no interval"}
 
 
-def test_virtual_times_tell_nothing_of_a_device_and_all_of_the_processor(reported: Reported) -> None:
+def test_virtual_times_tell_nothing_of_a_device_and_all_of_the_processor(
+    reported: Reported,
+) -> None:
     report = reported("nine-filesystems", nine, time_unit="virtual_s")
     xfs = the(report, "xfs is by far")
     assert xfs.verdict is Verdict.CANNOT_BE_TOLD
-    assert all("no device's" in entry.measured.because and entry.measured.interval is not None for entry in xfs.criteria)
+    assert all(
+        "no device's" in entry.measured.because and entry.measured.interval is not None
+        for entry in xfs.criteria
+    )
     assert the(report, "above all with small files").verdict is Verdict.REPRODUCED
 
 
@@ -267,11 +329,17 @@ def journal_of(factor: float) -> Callable[[str, str, str, int], float]:
 
 
 def test_each_kernel_has_its_own_verdict_by_its_own_samples(reported: Reported) -> None:
-    report = reported("journal-tax", {"6.1": journal_of(2), "6.12": journal_of(1), "/boot/vmlinuz": journal_of(3)})
+    report = reported(
+        "journal-tax", {"6.1": journal_of(2), "6.12": journal_of(1), "/boot/vmlinuz": journal_of(3)}
+    )
     assert [findings.kernel for findings in report.findings] == ["6.1", "6.12", "vmlinuz"]
     medians = [findings.claims[0].criteria[0].measured.interval for findings in report.findings]
     assert [interval and round(interval.median, 6) for interval in medians] == [2, 1, 3]
-    assert [findings.claims[0].verdict for findings in report.findings] == [Verdict.REPRODUCED, Verdict.NOT_REPRODUCED, Verdict.NOT_REPRODUCED]
+    assert [findings.claims[0].verdict for findings in report.findings] == [
+        Verdict.REPRODUCED,
+        Verdict.NOT_REPRODUCED,
+        Verdict.NOT_REPRODUCED,
+    ]
 
 
 def test_a_profile_that_one_kernel_lacks_leaves_the_others_alone(reported: Reported) -> None:
@@ -279,18 +347,25 @@ def test_a_profile_that_one_kernel_lacks_leaves_the_others_alone(reported: Repor
         return None if short == "ext2" else journal_of(2)(short, phase, metric, repetition)
 
     report = reported("journal-tax", {"6.1": journal_of(2), "6.12": none})
-    assert [findings.claims[0].verdict for findings in report.findings] == [Verdict.REPRODUCED, Verdict.CANNOT_BE_TOLD]
+    assert [findings.claims[0].verdict for findings in report.findings] == [
+        Verdict.REPRODUCED,
+        Verdict.CANNOT_BE_TOLD,
+    ]
 
 
 def test_one_kernel_is_no_part_of_any_name(reported: Reported) -> None:
     report = reported("journal-tax", {"6.1": journal_of(2)})
     assert [profile["kernel"] for profile in report.results.manifest.profiles] == ["6.1"] * 9
-    assert [(findings.kernel, findings.claims[0].verdict) for findings in report.findings] == [("", Verdict.REPRODUCED)]
+    assert [(findings.kernel, findings.claims[0].verdict) for findings in report.findings] == [
+        ("", Verdict.REPRODUCED)
+    ]
 
 
 @pytest.mark.parametrize("kernels", ["6.1", [6.1], ["6.1", "6.1"]])
 def test_a_damaged_request_is_one_clear_error(reported: Reported, kernels: object) -> None:
     report = reported("journal-tax")
-    damaged = replace(report.results.manifest, request={**report.results.manifest.request, "kernel": kernels})
+    damaged = replace(
+        report.results.manifest, request={**report.results.manifest.request, "kernel": kernels}
+    )
     with pytest.raises(InputError, match=r"request\.kernel is damaged|names one twice"):
         study.report(report.study, replace(report.results, manifest=damaged))

@@ -1,6 +1,7 @@
 """The report in each form, compared with files that a person has looked at.
 
-After a change that is meant: FSCOST_UPDATE_GOLDEN=1 make test PYTEST=tests/study/test_output.py, then look at the difference.
+After a change that is meant: FSCOST_UPDATE_GOLDEN=1 make test PYTEST=tests/study/test_output.py,
+then look at the difference.
 """
 
 import json
@@ -32,17 +33,43 @@ def numbers(short: str, phase: str, metric: str, repetition: int) -> float | Non
     if metric not in ("device_write_bytes", "journal_write_bytes", "atime_write_bytes"):
         return None
     size = {"clone": 40.0, "make": 25.0, "clean": 2.0, "read": 0.01, "read-again": 0.01}[phase]
-    atime = {"strict": 1.0, "strict_nj": 1.0, "ext3": 1.0, "ext2": 1.0, "relatime": 0.4, "relatime_nj": 0.4}.get(short, 0.0)
-    size += atime * {"clone": 0, "make": 2, "clean": 0.4, "read": 3, "read-again": 3 if short == "strict" else 0}[phase]
-    journal = 1.0 if short.endswith("_nj") or short == "ext2" else 1.9 if phase == "clean" else 1.08 + 0.06 * atime
-    part = {"journal_write_bytes": 1 - 1 / journal, "atime_write_bytes": 0.1 * atime}.get(metric, 1.0)
+    atime = {
+        "strict": 1.0,
+        "strict_nj": 1.0,
+        "ext3": 1.0,
+        "ext2": 1.0,
+        "relatime": 0.4,
+        "relatime_nj": 0.4,
+    }.get(short, 0.0)
+    size += (
+        atime
+        * {
+            "clone": 0,
+            "make": 2,
+            "clean": 0.4,
+            "read": 3,
+            "read-again": 3 if short == "strict" else 0,
+        }[phase]
+    )
+    journal = (
+        1.0
+        if short.endswith("_nj") or short == "ext2"
+        else 1.9
+        if phase == "clean"
+        else 1.08 + 0.06 * atime
+    )
+    part = {"journal_write_bytes": 1 - 1 / journal, "atime_write_bytes": 0.1 * atime}.get(
+        metric, 1.0
+    )
     return MIB * size * journal * part * (1 + 0.004 * ((repetition + len(short)) % 3))
 
 
 @pytest.fixture
 def report(reported: Reported) -> Report:
     """One profile could not run here."""
-    return reported("journal-tax", numbers, skip={"ext2": "ext2 is not in this kernel: boot one that has it"})
+    return reported(
+        "journal-tax", numbers, skip={"ext2": "ext2 is not in this kernel: boot one that has it"}
+    )
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -64,18 +91,39 @@ def test_no_line_is_wider_than_the_terminal(reported: Reported, study: str, widt
 
 def test_the_json_gives_what_decided_each_verdict(report: Report) -> None:
     value = json.loads(json_text(report))
-    assert {claim["verdict"] for claim in value["claims"]} <= {"reproduced", "partly", "not reproduced here", "cannot be told"}
+    assert {claim["verdict"] for claim in value["claims"]} <= {
+        "reproduced",
+        "partly",
+        "not reproduced here",
+        "cannot be told",
+    }
     for claim in value["claims"]:
         for criterion in claim["criteria"]:
-            assert {"formula", "at_least", "at_most", "published", "n", "median", "low", "high", "outcome"} <= set(criterion)
-    clean = next(entry for entry in value["comparisons"] if (entry["title"], entry["phase"]) == ("strictatime", "clean"))
+            assert {
+                "formula",
+                "at_least",
+                "at_most",
+                "published",
+                "n",
+                "median",
+                "low",
+                "high",
+                "outcome",
+            } <= set(criterion)
+    clean = next(
+        entry
+        for entry in value["comparisons"]
+        if (entry["title"], entry["phase"]) == ("strictatime", "clean")
+    )
     assert clean["of_with"]["published"] == pytest.approx(0.4726, abs=1e-4)
     assert clean["of_without"]["published"] == pytest.approx(0.896, abs=1e-3)
     assert clean["of_with"]["median"] == pytest.approx(1 - 1 / 1.9, abs=0.01)
     assert value["skipped"][0]["profile"] == "ext2-strictatime"
 
 
-def test_under_several_kernels_verdicts_stand_side_by_side_and_tables_behind_each_other(reported: Reported) -> None:
+def test_under_several_kernels_verdicts_stand_side_by_side_and_tables_behind_each_other(
+    reported: Reported,
+) -> None:
     view = study_view(reported("journal-tax", {"6.1": numbers, "6.12": numbers}))
     verdicts = view.sections[0].grid
     assert verdicts is not None
@@ -83,18 +131,30 @@ def test_under_several_kernels_verdicts_stand_side_by_side_and_tables_behind_eac
     assert len(verdicts.rows) == 9
     titles = [section.title for section in view.sections]
     assert sum(title.endswith("@6.1") for title in titles) == 3
-    assert "Journaling nearly doubles metadata-only writes (make clean): REPRODUCED @6.1, REPRODUCED @6.12" in titles
-    claim = view.sections[titles.index("Journaling nearly doubles metadata-only writes (make clean): REPRODUCED @6.1, REPRODUCED @6.12")].grid
+    assert (
+        "Journaling nearly doubles metadata-only writes (make clean): REPRODUCED @6.1, REPRODUCED @6.12"
+        in titles
+    )
+    claim = view.sections[
+        titles.index(
+            "Journaling nearly doubles metadata-only writes (make clean): REPRODUCED @6.1, REPRODUCED @6.12"
+        )
+    ].grid
     assert claim is not None
     assert [row[0] for row in claim.rows[:2]] == ["strictatime @6.1", "strictatime @6.12"]
-    assert "Finished repetitions: 3." in "\n".join(line for section in view.sections for line in section.lines)
+    assert "Finished repetitions: 3." in "\n".join(
+        line for section in view.sections for line in section.lines
+    )
 
 
 def test_virtual_times_are_called_so_in_the_title_where_all_are(reported: Reported) -> None:
     def one(short: str, phase: str, metric: str, repetition: int) -> float:
         return 1.0
 
-    titles = [section.title for section in study_view(reported("nine-filesystems", one, time_unit="virtual_s")).sections]
+    titles = [
+        section.title
+        for section in study_view(reported("nine-filesystems", one, time_unit="virtual_s")).sections
+    ]
     assert "Time, published above measured (measured: virtual)" in titles
     assert "Device bytes written" in titles
     mixed = study_view(reported("snapshot-atime", one, time_unit="virtual_s")).sections[1]
@@ -107,15 +167,30 @@ def test_virtual_times_are_called_so_in_the_title_where_all_are(reported: Report
 
 def test_by_disk_adds_a_table_of_the_disks_to_every_form(reported: Reported) -> None:
     report = reported("journal-tax", numbers)
-    for text in (terminal_text(study_view(report), 100), markdown_text(study_view(report)), json_text(report)):
+    for text in (
+        terminal_text(study_view(report), 100),
+        markdown_text(study_view(report)),
+        json_text(report),
+    ):
         assert "By disk" not in text
         assert '"disks"' not in text
     view = study_view(report, is_by_disk=True)
     for text in (terminal_text(view, 100), markdown_text(view)):
         assert "By disk, all measured phases" in text
     samples = report.results.samples.to_pylist()
-    wholes = [row["value"] for row in samples if (row["profile"], row["phase"], row["metric"], row["disk"]) == (STRICT, "total", WRITTEN, "")]
-    found = [row for row in json.loads(json_text(report, is_by_disk=True))["disks"] if row["profile"] == STRICT]
+    wholes = [
+        row["value"]
+        for row in samples
+        if (row["profile"], row["phase"], row["metric"], row["disk"])
+        == (STRICT, "total", WRITTEN, "")
+    ]
+    found = [
+        row
+        for row in json.loads(json_text(report, is_by_disk=True))["disks"]
+        if row["profile"] == STRICT
+    ]
     assert {row["disk"] for row in found} == {"journal"}
-    [written] = [row["median"] for row in found if (row["phase"], row["metric"]) == ("total", WRITTEN)]
+    [written] = [
+        row["median"] for row in found if (row["phase"], row["metric"]) == ("total", WRITTEN)
+    ]
     assert written == pytest.approx(sorted(wholes)[1] / 7)

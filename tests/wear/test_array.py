@@ -1,4 +1,5 @@
-"""Arrays: how they are spelled, that they hold their disk, and what their members receive, as Python sees it."""
+"""Arrays: how they are spelled, that they hold their disk, and what their members receive, as
+Python sees it."""
 
 import pytest
 
@@ -26,16 +27,24 @@ SPELLED = {
 def test_an_array_is_at_least_as_large_as_its_disk(spelled: str, disk_bytes: int) -> None:
     shape = wear.parse_array(spelled).for_disk(disk_bytes)
     size = Array(shape.native()).size_bytes()
-    assert disk_bytes <= size <= disk_bytes + (4 * shape.members + 4) * shape.members * max(shape.chunk_bytes, 4096)
+    assert (
+        disk_bytes
+        <= size
+        <= disk_bytes + (4 * shape.members + 4) * shape.members * max(shape.chunk_bytes, 4096)
+    )
 
 
 @pytest.mark.parametrize(("spelled", "factor"), SPELLED.items())
-def test_closed_form_writing_all_of_an_array_costs_its_redundancy(spelled: str, factor: float) -> None:
+def test_closed_form_writing_all_of_an_array_costs_its_redundancy(
+    spelled: str, factor: float
+) -> None:
     shape = wear.parse_array(spelled).for_disk(24 << 20)
     array = Array(shape.native())
     size = array.size_bytes()
     step = 1024 * KIB
-    requests = [request for at in range(0, size, step) for request in array.write(at, min(step, size - at))] + array.settle()
+    requests = [
+        request for at in range(0, size, step) for request in array.write(at, min(step, size - at))
+    ] + array.settle()
     written = sum(length for _, kind, _, length, _ in requests if kind == "write")
     assert written == pytest.approx(size * factor)
     assert sum(redundant for *_, redundant in requests) == pytest.approx(size * (factor - 1))
@@ -44,9 +53,14 @@ def test_closed_form_writing_all_of_an_array_costs_its_redundancy(spelled: str, 
 
 
 def test_rmw_level_is_mds() -> None:
-    """Four members, one block: two reads either way; md reconstructs at level 1 and modifies at level 2."""
+    """Four members, one block: two reads either way; md reconstructs at level 1 and modifies at
+    level 2."""
     for level, rows in ((1, (0, 0, 1, 0)), (2, (0, 0, 0, 1))):
-        array = Array(wear.parse_array(f"raid5,members=4,chunk=64K,rmw_level={level}").for_disk(1 << 20).native())
+        array = Array(
+            wear.parse_array(f"raid5,members=4,chunk=64K,rmw_level={level}")
+            .for_disk(1 << 20)
+            .native()
+        )
         array.write(0, 4096)
         assert len(array.settle()) == 4
         assert array.rows() == rows

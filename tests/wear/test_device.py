@@ -13,9 +13,17 @@ GOOD = "capacity_bytes = 1000000000\nnand_bytes = 1100000000\nblock_bytes = 4194
 
 def test_the_catalogue_has_each_kind_and_every_given_value_has_a_source() -> None:
     devices = wear.catalogue()
-    assert {device.kind for device in devices} == {"consumer SSD", "enterprise SSD", "first-generation SSD", "SD card", "eMMC"}
+    assert {device.kind for device in devices} == {
+        "consumer SSD",
+        "enterprise SSD",
+        "first-generation SSD",
+        "SD card",
+        "eMMC",
+    }
     for device in devices:
-        given = {name for name, value in device.values.items() if value != wear.PARAMETERS[name].default}
+        given = {
+            name for name, value in device.values.items() if value != wear.PARAMETERS[name].default
+        }
         assert given - device.sources.keys() == set(), device.name
 
 

@@ -29,14 +29,33 @@ class Bench:
     begun: list[str] = field(default_factory=list)
     """The intervals of the last cell, as they began."""
 
-    def cell(self, spelled: str, *steps: Step | str, seed: int = 7, repetition: int = 0, **workload: object) -> Cell:
+    def cell(
+        self,
+        spelled: str,
+        *steps: Step | str,
+        seed: int = 7,
+        repetition: int = 0,
+        **workload: object,
+    ) -> Cell:
         """A shell line is a measured step `work`."""
-        made = tuple(Step(f"work{number or ''}", step) if isinstance(step, str) else step for number, step in enumerate(steps))
-        return Cell(profile.resolve(spelled), Workload("mine", made, disk_bytes=MIB, **workload), repetition, seed, 0)  # type: ignore[arg-type]
+        made = tuple(
+            Step(f"work{number or ''}", step) if isinstance(step, str) else step
+            for number, step in enumerate(steps)
+        )
+        return Cell(
+            profile.resolve(spelled),
+            Workload("mine", made, disk_bytes=MIB, **workload),
+            repetition,
+            seed,
+            0,
+        )  # type: ignore[arg-type]
 
     def options(self, **changes: object) -> LabOptions:
         number = len(list(self.out.glob("cell*")))
-        defaults: dict[str, object] = {"cell_dir": self.out / f"cell{number}", "disk_size_bytes": 512 * MIB}
+        defaults: dict[str, object] = {
+            "cell_dir": self.out / f"cell{number}",
+            "disk_size_bytes": 512 * MIB,
+        }
         return LabOptions(**(defaults | changes))  # type: ignore[arg-type]
 
     def lab_of(self) -> Lab:
@@ -55,7 +74,11 @@ class Bench:
 
 def restless(cell: Cell) -> Cell:
     """The cell, with something in the background that never stops to write."""
-    writer = ("sh", "-c", "while :; do dd if=/dev/zero of={dir}/restless bs=4k count=50000 conv=notrunc oflag=direct status=none; done")
+    writer = (
+        "sh",
+        "-c",
+        "while :; do dd if=/dev/zero of={dir}/restless bs=4k count=50000 conv=notrunc oflag=direct status=none; done",
+    )
     return replace(cell, profile=replace(cell.profile, background=(writer,)))
 
 
@@ -73,7 +96,8 @@ def bench(tmp_path: Path) -> Bench:
 
 @pytest.fixture(scope="session")
 def vm_lab() -> VmLab:
-    """With the user's own cache: its snapshot is made once, and its kernel fetched once for all runs."""
+    """With the user's own cache: its snapshot is made once, and its kernel fetched once for all
+    runs."""
     return VmLab(say=print)
 
 
@@ -99,7 +123,11 @@ def value() -> Value:
     """One number of a result: phase, metric, disk."""
 
     def find(result: CellResult, phase: str, metric: str, disk: str = "") -> float:
-        [found] = [sample.value for sample in result.samples if (sample.phase, sample.metric, sample.disk) == (phase, metric, disk)]
+        [found] = [
+            sample.value
+            for sample in result.samples
+            if (sample.phase, sample.metric, sample.disk) == (phase, metric, disk)
+        ]
         return found
 
     return find

@@ -1,4 +1,5 @@
-"""Writes a run's folder as fscost does, with real recordings: the work whose disk loses its power in test_power_cut.py. Arguments: folder, a dm-log-writes log."""
+"""Writes a run's folder as fscost does, with real recordings: the work whose disk loses its power
+in test_power_cut.py. Arguments: folder, a dm-log-writes log."""
 
 import sys
 from pathlib import Path
@@ -18,14 +19,21 @@ from fscost.workload.model import Step, Workload
 
 def main() -> None:
     folder, log = Path(sys.argv[1]).absolute(), Path(sys.argv[2])
-    spec = RunSpec((Profile("ext4", "ext4"),), Workload("work", (Step("work", "true"),)), folder, stopping=StoppingRule(1, 1))
+    spec = RunSpec(
+        (Profile("ext4", "ext4"),),
+        Workload("work", (Step("work", "true"),)),
+        folder,
+        stopping=StoppingRule(1, 1),
+    )
     lab = FakeLab()
     store: RunStore = run_folder.create(spec, lab, [])
     for repetition in range(3):
         cell = Cell(spec.profiles[0], spec.workload, repetition, 7, repetition)
         cell_dir = folder / "cells" / cell.id
         make_folder(cell_dir)
-        result = lab.run(cell, LabOptions(cell_dir, 1 << 30, keep_recording=True), lambda name: None)
+        result = lab.run(
+            cell, LabOptions(cell_dir, 1 << 30, keep_recording=True), lambda name: None
+        )
         result.recording = cell_dir / "recording.fscost"
         capture.import_dm_log_writes(log, result.recording)
         capture.write_requests(result.recording, cell_dir / "requests.parquet")

@@ -26,7 +26,8 @@ RUN_LIMIT_S = 900
 
 @dataclass
 class Soak:
-    """Draws runs and kills; `outcomes` counts them by the victim, the phase that it was killed in, and what its cell came to."""
+    """Draws runs and kills; `outcomes` counts them by the victim, the phase that it was killed in,
+    and what its cell came to."""
 
     folder: Path
     seed: int
@@ -71,9 +72,18 @@ class Soak:
         if is_killed:
             self.outcomes["fscost", phase, "nothing left"] += 1
         if (run.out / "manifest.json").exists() and self._random.random() < 0.2:
-            resumed = subprocess.run([*PROGRAM, "compare", "--resume", str(run.out)], env=run.environment, capture_output=True, text=True)
+            resumed = subprocess.run(
+                [*PROGRAM, "compare", "--resume", str(run.out)],
+                env=run.environment,
+                capture_output=True,
+                text=True,
+            )
             statuses = {cell["status"] for cell in run.cells().values()}
-            self._expect(resumed.returncode == 0 and statuses == {"done"}, run, f"resumed with {resumed.returncode}: {resumed.stderr}")
+            self._expect(
+                resumed.returncode == 0 and statuses == {"done"},
+                run,
+                f"resumed with {resumed.returncode}: {resumed.stderr}",
+            )
         return int(is_killed)
 
     def making(self, cache: Path) -> int:
@@ -98,35 +108,58 @@ class Soak:
         run.process.wait(timeout=RUN_LIMIT_S)
         self._check(run, victim)
         if is_killed:
-            ended = "nothing left" if victim == "fscost" else self._ended(run, next(iter(run.cells()), ""))
+            ended = (
+                "nothing left"
+                if victim == "fscost"
+                else self._ended(run, next(iter(run.cells()), ""))
+            )
             self.outcomes[victim, phase, ended] += 1
         return int(is_killed)
 
     def whole(self, environment: Mapping[str, str] | None = None) -> None:
-        """A run that nobody disturbs: every cell is done, restored from the snapshot that is there."""
+        """A run that nobody disturbs: every cell is done, restored from the snapshot that is
+        there."""
         run = self._begin(environment, cells=2)
         begin = time.monotonic()
         run.process.wait(timeout=RUN_LIMIT_S)
         cells = run.cells().values()
         self._cell_s = max(1.0, (time.monotonic() - begin) / run.count)
-        self._expect(run.process.returncode == 0 and {cell["status"] for cell in cells} == {"done"}, run, "an undisturbed run failed")
-        self._expect({cell["facts"]["guest"]["started"] for cell in cells} == {"restored"}, run, "a poisoned snapshot")
+        self._expect(
+            run.process.returncode == 0 and {cell["status"] for cell in cells} == {"done"},
+            run,
+            "an undisturbed run failed",
+        )
+        self._expect(
+            {cell["facts"]["guest"]["started"] for cell in cells} == {"restored"},
+            run,
+            "a poisoned snapshot",
+        )
         self._check(run, "nobody")
 
     def _begin(self, environment: Mapping[str, str] | None = None, cells: int = CELLS) -> "Run":
         self._runs += 1
-        return Run(self.folder / f"run{self._runs}", dict(self.environment) | dict(environment or {}), cells)
+        return Run(
+            self.folder / f"run{self._runs}",
+            dict(self.environment) | dict(environment or {}),
+            cells,
+        )
 
     def _judge(self, run: "Run", killed: Mapping[str, tuple[str, str]]) -> None:
         cells = run.cells()
         # 1: a cell failed; 2: all did.
-        self._expect(run.process.returncode in (0, 1, 2), run, f"ended with {run.process.returncode}")
+        self._expect(
+            run.process.returncode in (0, 1, 2), run, f"ended with {run.process.returncode}"
+        )
         self._expect(len(cells) == run.count, run, f"{sorted(cells)} of {run.count} cells ended")
         for name, cell in cells.items():
             if name in killed:
                 self.outcomes[(*killed[name], self._ended(run, name))] += 1
             else:
-                self._expect(cell["status"] == "done", run, f"{name} failed though nothing was killed: {cell['because']}")
+                self._expect(
+                    cell["status"] == "done",
+                    run,
+                    f"{name} failed though nothing was killed: {cell['because']}",
+                )
         self._check(run, "guests")
 
     def _ended(self, run: "Run", name: str) -> str:
@@ -136,13 +169,20 @@ class Soak:
             return "LOST"
         if cell["status"] == "done":
             return "done"
-        self._expect(cell["kind"] in KINDS, run, f"{name} failed as {cell['kind']}: {cell['because']}")
+        self._expect(
+            cell["kind"] in KINDS, run, f"{name} failed as {cell['kind']}: {cell['because']}"
+        )
         return f"failed: {cell['kind']}"
 
     def _check(self, run: "Run", victim: str) -> None:
         self._expect("Traceback" not in run.said(), run, f"a traceback ({victim} killed)")
-        # A run has a temporary folder of its own: what lies in /tmp may be another test's. The lock of all runs stays.
-        left = {each for each in run.watch.left() if not each.startswith(("file /tmp/fscost", "file /run/fscost.lock"))}
+        # A run has a temporary folder of its own: what lies in /tmp may be another test's. The lock
+        # of all runs stays.
+        left = {
+            each
+            for each in run.watch.left()
+            if not each.startswith(("file /tmp/fscost", "file /run/fscost.lock"))
+        }
         self._expect(not left, run, f"residue ({victim} killed): {left}")
 
     def _expect(self, holds: bool, run: "Run", trouble: str) -> None:
@@ -163,14 +203,41 @@ class Run:
         name, _, value = (tag := f"FSCOST_RESIDUE={uuid.uuid4().hex}").partition("=")
         self.watch = residue.Watch(tag, temporary)
         python_path = os.pathsep.join(path for path in sys.path if path)
-        self.environment = os.environ | dict(environment) | {name: value, "TMPDIR": str(temporary), "PYTHONPATH": python_path}
+        self.environment = (
+            os.environ
+            | dict(environment)
+            | {name: value, "TMPDIR": str(temporary), "PYTHONPATH": python_path}
+        )
         profiles = [word for number in range(cells) for word in ("--on", f"ext2 -L disk{number}")]
-        words = ["compare", "--lab", "vm", *profiles, "--min-repetitions", "1", "--max-repetitions", "1", "--size", "1G", "--out", str(out)]
+        words = [
+            "compare",
+            "--lab",
+            "vm",
+            *profiles,
+            "--min-repetitions",
+            "1",
+            "--max-repetitions",
+            "1",
+            "--size",
+            "1G",
+            "--out",
+            str(out),
+        ]
         # One processor, one guest at a time: then what is killed is known.
         processor = min(os.sched_getaffinity(0))
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
-                ["taskset", "-c", str(processor), *PROGRAM, *words, "--", "sh", "-c", "echo hello > file; sync; rm file"],
+                [
+                    "taskset",
+                    "-c",
+                    str(processor),
+                    *PROGRAM,
+                    *words,
+                    "--",
+                    "sh",
+                    "-c",
+                    "echo hello > file; sync; rm file",
+                ],
                 env=self.environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -186,29 +253,48 @@ class Run:
     def cells(self) -> dict[str, dict[str, object]]:
         """Those that ended, by name."""
         with contextlib.suppress(FileNotFoundError):
-            return {cell["cell"]: cell for cell in json.loads((self.out / "manifest.json").read_text())["cells"]}
+            return {
+                cell["cell"]: cell
+                for cell in json.loads((self.out / "manifest.json").read_text())["cells"]
+            }
         return {}
 
     def cell(self) -> str | None:
         """The one that runs."""
         ended = self.cells()
         with contextlib.suppress(FileNotFoundError):
-            return next((folder.name for folder in (self.out / "cells").iterdir() if folder.name not in ended), None)
+            return next(
+                (
+                    folder.name
+                    for folder in (self.out / "cells").iterdir()
+                    if folder.name not in ended
+                ),
+                None,
+            )
         return None
 
     def members(self) -> list[residue.Process]:
         found = residue.family(self.process.pid)
         self.watch.known.update(found)
-        return [process for process in found if residue.kind_of(process.command) in ("machine", "disk server", "init")]
+        return [
+            process
+            for process in found
+            if residue.kind_of(process.command) in ("machine", "disk server", "init")
+        ]
 
     def phase(self) -> str:
         """By what there is of the cell."""
-        machines = [process for process in self.members() if residue.kind_of(process.command) == "machine"]
+        machines = [
+            process for process in self.members() if residue.kind_of(process.command) == "machine"
+        ]
         if any("-incoming" not in process.command for process in machines):
             return "making the snapshot"
         cell = self.cell()
         folder = self.out / "cells" / (cell or "none")
-        sizes = {name: (folder / name).stat().st_size if (folder / name).exists() else 0 for name in ("recording.fscost", "output.log")}
+        sizes = {
+            name: (folder / name).stat().st_size if (folder / name).exists() else 0
+            for name in ("recording.fscost", "output.log")
+        }
         if sizes["output.log"]:
             return "shutdown"
         if sizes["recording.fscost"] > 1 << 16:

@@ -1,4 +1,5 @@
-"""A runner to be killed: one cell in a guest, in a process of its own. `one_guest_cell.py PROFILE OUT LINGER_S` prints how the cell ended.
+"""A runner to be killed: one cell in a guest, in a process of its own. `one_guest_cell.py PROFILE
+OUT LINGER_S` prints how the cell ended.
 
 Like one_cell.py, which is for the native lab; a guest's work is slower, so there is less of it.
 """
@@ -17,8 +18,17 @@ SHELL = "set -e; for i in 1 2 3 4 5; do dd if=/dev/zero of=f$i bs=64k count=4 co
 
 def main() -> None:
     spelled, out, linger_s = sys.argv[1:]
-    steps = (Step("first", SHELL, settle="remount"), Step("second", f"rm -f f*; {SHELL}; sleep {linger_s}"))
-    cell = Cell(profile.resolve(spelled), Workload("mine", steps, disk_bytes=1 << 20), repetition=0, seed=1, order=0)
+    steps = (
+        Step("first", SHELL, settle="remount"),
+        Step("second", f"rm -f f*; {SHELL}; sleep {linger_s}"),
+    )
+    cell = Cell(
+        profile.resolve(spelled),
+        Workload("mine", steps, disk_bytes=1 << 20),
+        repetition=0,
+        seed=1,
+        order=0,
+    )
     result = VmLab(say=lambda words: print(words, flush=True)).run(
         cell, LabOptions(Path(out), disk_size_bytes=320 << 20), lambda step: print(step, flush=True)
     )

@@ -1,4 +1,5 @@
-"""What a killed run could leave behind, and how to see it on a machine where others work at the same time."""
+"""What a killed run could leave behind, and how to see it on a machine where others work at the
+same time."""
 
 import contextlib
 import os
@@ -30,9 +31,17 @@ def processes() -> dict[int, Process]:
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            command = (
+                (folder / "cmdline")
+                .read_bytes()
+                .replace(b"\0", b" ")
+                .decode(errors="replace")
+                .strip()
+            )
             if fields[0] not in (b"Z", b"X"):
-                found[int(folder.name)] = Process(int(folder.name), int(fields[1]), int(fields[19]), command)
+                found[int(folder.name)] = Process(
+                    int(folder.name), int(fields[1]), int(fields[19]), command
+                )
     return found
 
 
@@ -51,7 +60,8 @@ def family(root: int) -> list[Process]:
 
 
 def loop_devices() -> set[str]:
-    """Attached ones that may be ours: a file in the root of a mount that is in no namespace shows as `/NAME`.
+    """Attached ones that may be ours: a file in the root of a mount that is in no namespace shows
+    as `/NAME`.
 
     The number that the kernel gives to each attaching tells them apart.
     """
@@ -67,13 +77,18 @@ def loop_devices() -> set[str]:
 
 
 def held_by_others(ours: set[int]) -> set[str]:
-    """Names of loop devices that processes of others have open: those of another run on this machine."""
+    """Names of loop devices that processes of others have open: those of another run on this
+    machine."""
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         if int(folder.name) in ours:
             continue
         with contextlib.suppress(OSError):
-            found |= {link.readlink().name for link in (folder / "fd").iterdir() if str(link.readlink()).startswith("/dev/loop")}
+            found |= {
+                link.readlink().name
+                for link in (folder / "fd").iterdir()
+                if str(link.readlink()).startswith("/dev/loop")
+            }
     return found
 
 
@@ -83,7 +98,11 @@ def mounts() -> set[str]:
 
 def temporary_files() -> set[str]:
     """But those of the agent's own tests, which may run at the same time."""
-    found = {path for folder in ("/tmp", "/run", "/dev/shm", "/var/tmp") for path in Path(folder).glob("*fscost*")}
+    found = {
+        path
+        for folder in ("/tmp", "/run", "/dev/shm", "/var/tmp")
+        for path in Path(folder).glob("*fscost*")
+    }
     return {str(path) for path in found if not path.name.startswith("fscost-agent-")}
 
 
@@ -91,7 +110,8 @@ def temporary_files() -> set[str]:
 class Watch:
     """Begun before a run; `left` says afterwards what of it is still there.
 
-    Others may come and go meanwhile: what is ours and stays is there at every look, so only that counts.
+    Others may come and go meanwhile: what is ours and stays is there at every look, so only that
+    counts.
     """
 
     tag: str
@@ -103,7 +123,9 @@ class Watch:
         self._loops, self._mounts, self._files = loop_devices(), mounts(), temporary_files()
 
     def _processes(self) -> set[Process]:
-        return {found for found in processes().values() if found in self.known or self._tagged(found)}
+        return {
+            found for found in processes().values() if found in self.known or self._tagged(found)
+        }
 
     def _tagged(self, process: Process) -> bool:
         with contextlib.suppress(OSError):
@@ -133,9 +155,17 @@ class Watch:
 
 
 class Runner:
-    """A process that runs one cell by `script`, in a session and with a temporary folder of its own."""
+    """A process that runs one cell by `script`, in a session and with a temporary folder of its
+    own."""
 
-    def __init__(self, script: str, spelled: str, out: Path, linger_s: int, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        script: str,
+        spelled: str,
+        out: Path,
+        linger_s: int,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         tag = f"FSCOST_RESIDUE={uuid.uuid4().hex}"
         temporary = out.parent / "tmp"
         temporary.mkdir(exist_ok=True)
@@ -147,7 +177,9 @@ class Runner:
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, Path(__file__).with_name(script), spelled, out, str(linger_s)],
-                env=os.environ | {name: value, "TMPDIR": str(temporary), "PYTHONPATH": python_path} | dict(environment or {}),
+                env=os.environ
+                | {name: value, "TMPDIR": str(temporary), "PYTHONPATH": python_path}
+                | dict(environment or {}),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -162,7 +194,9 @@ class Runner:
             return self.process.pid
         members = family(self.process.pid)
         self.watch.known.update(members)
-        return next((process.pid for process in members if kind_of(process.command) == victim), None)
+        return next(
+            (process.pid for process in members if kind_of(process.command) == victim), None
+        )
 
     def until(self, words: str) -> None:
         """It says so, or ends."""
@@ -171,7 +205,8 @@ class Runner:
             time.sleep(0.02)
 
     def kill(self, victim: str, after_s: float) -> bool:
-        """SIGKILL at an instant; where the victim is not there yet, as soon as it is. False: the cell ended before."""
+        """SIGKILL at an instant; where the victim is not there yet, as soon as it is. False: the
+        cell ended before."""
         begin = time.monotonic()
         while self.process.poll() is None:
             pid = self.find(victim)
@@ -205,7 +240,9 @@ def kind_of(command: str) -> str:
     return "workload" if program in ("sh", "dd", "rm", "sleep") else "other"
 
 
-def run_whole(script: str, spelled: str, out: Path, environment: Mapping[str, str] | None = None) -> float:
+def run_whole(
+    script: str, spelled: str, out: Path, environment: Mapping[str, str] | None = None
+) -> float:
     """A run that nobody kills must be done and leave nothing; returns how long it took."""
     begin = time.monotonic()
     runner = Runner(script, spelled, out, 0, environment)

@@ -35,10 +35,18 @@ PROFILES = [
 
 @pytest.mark.parametrize("spelled", PROFILES)
 def test_a_cell_conserves_its_bytes(bench: Any, value: Any, spelled: str) -> None:
-    """Small files, a synced log, deletes and reads. `done` means that recording and kernel agree for each interval and disk."""
+    """Small files, a synced log, deletes and reads. `done` means that recording and kernel agree
+    for each interval and disk."""
     steps = (
-        Step("unpack", "mkdir tree; for i in $(seq 200); do head -c $((i * 97)) /dev/urandom > tree/$i; done", measured=False),
-        Step("log", "for i in 1 2 3 4 5 6 7 8; do dd if=/dev/urandom of=log bs=4k count=1 oflag=append conv=notrunc,fsync status=none; done"),
+        Step(
+            "unpack",
+            "mkdir tree; for i in $(seq 200); do head -c $((i * 97)) /dev/urandom > tree/$i; done",
+            measured=False,
+        ),
+        Step(
+            "log",
+            "for i in 1 2 3 4 5 6 7 8; do dd if=/dev/urandom of=log bs=4k count=1 oflag=append conv=notrunc,fsync status=none; done",
+        ),
         Step("read", "cat tree/* > /dev/null", drop_caches=True),
         Step("delete", "rm -r tree", settle="remount"),
         Step("big", "dd if=/dev/zero of=big bs=1M count=16 status=none"),
@@ -48,7 +56,9 @@ def test_a_cell_conserves_its_bytes(bench: Any, value: Any, spelled: str) -> Non
     assert value(result, "mkfs", "device_write_bytes") > 0
     assert value(result, "log", "device_write_bytes") >= 8 * 4096
     assert value(result, "log", "device_flushes") >= 8 if "external" not in spelled else True
-    assert [value(result, name, "sync_calls") for name in ("mkfs", "unpack", "log", "read", "delete")] == [0, 0, 8, 0, 0]
+    assert [
+        value(result, name, "sync_calls") for name in ("mkfs", "unpack", "log", "read", "delete")
+    ] == [0, 0, 8, 0, 0]
     assert value(result, "read", "device_read_bytes") > 1_500_000
     assert value(result, "big", "program_write_bytes") >= 16 * MIB
     if "compress" not in spelled:
@@ -60,46 +70,78 @@ def test_a_cell_conserves_its_bytes(bench: Any, value: Any, spelled: str) -> Non
 
 
 @pytest.mark.parametrize("spelled", ["ext4", "xfs", "btrfs"])
-def test_the_numbers_are_those_that_the_workload_itself_reads_in_sysfs(bench: Any, value: Any, spelled: str) -> None:
+def test_the_numbers_are_those_that_the_workload_itself_reads_in_sysfs(
+    bench: Any, value: Any, spelled: str
+) -> None:
     """Seen by nobody of ours: the device's own counters, printed by the steps."""
     look = "echo; echo STAT $(cat /sys/block/$(basename {disk.main})/stat)"
-    steps = (Step("first", look), Step("write", "head -c 3000000 /dev/urandom > file"), Step("last", look, settle="none"))
+    steps = (
+        Step("first", look),
+        Step("write", "head -c 3000000 /dev/urandom > file"),
+        Step("last", look, settle="none"),
+    )
     result = bench.done(bench.cell(spelled, *steps))
     assert result.output is not None
-    before, after = (line.split()[1:] for line in result.output.read_text().splitlines() if line.startswith("STAT"))
+    before, after = (
+        line.split()[1:]
+        for line in result.output.read_text().splitlines()
+        if line.startswith("STAT")
+    )
     sectors = int(after[6]) - int(before[6])
-    assert sectors * 512 == value(result, "first", "device_write_bytes") + value(result, "write", "device_write_bytes")
-    assert int(after[4]) - int(before[4]) == value(result, "first", "device_write_requests") + value(result, "write", "device_write_requests")
+    assert sectors * 512 == value(result, "first", "device_write_bytes") + value(
+        result, "write", "device_write_bytes"
+    )
+    assert int(after[4]) - int(before[4]) == value(
+        result, "first", "device_write_requests"
+    ) + value(result, "write", "device_write_requests")
     assert sectors * 512 >= 3_000_000
 
 
 @pytest.mark.parametrize("spelled", ["ext4", "xfs", "btrfs"])
-def test_what_is_written_after_the_command_is_told_apart(bench: Any, value: Any, spelled: str) -> None:
+def test_what_is_written_after_the_command_is_told_apart(
+    bench: Any, value: Any, spelled: str
+) -> None:
     """Beside the device's own counter, which each command reads as its last act."""
     look = "echo; echo STAT $(cat /sys/block/$(basename {disk.main})/stat)"
     steps = (
-        Step("synced", f"dd if=/dev/urandom of=synced bs=1M count=4 conv=fsync status=none; {look}"),
+        Step(
+            "synced", f"dd if=/dev/urandom of=synced bs=1M count=4 conv=fsync status=none; {look}"
+        ),
         Step("late", f"head -c 3000000 /dev/urandom > late; {look}"),
     )
     result = bench.done(bench.cell(spelled, *steps))
     assert result.output is not None
-    before, after = (int(line.split()[7]) * 512 for line in result.output.read_text().splitlines() if line.startswith("STAT"))
+    before, after = (
+        int(line.split()[7]) * 512
+        for line in result.output.read_text().splitlines()
+        if line.startswith("STAT")
+    )
     settled = {name: value(result, name, "settle_write_bytes") for name in ("synced", "late")}
     assert settled["synced"] < MIB < 4 * MIB <= value(result, "synced", "device_write_bytes")
     # The agent looks a moment after the command.
     by_counter = value(result, "late", "device_write_bytes") - (after - before - settled["synced"])
     assert min(3_000_000, by_counter) <= settled["late"] <= by_counter
     assert 0 <= value(result, "late", "unmount_write_bytes") < MIB
-    assert {sample.phase for sample in result.samples if sample.metric == "unmount_write_bytes"} == {"late"}
+    assert {
+        sample.phase for sample in result.samples if sample.metric == "unmount_write_bytes"
+    } == {"late"}
 
 
 @pytest.mark.parametrize("spelled", ["ext4", "xfs", "btrfs"])
-def test_tagged_content_is_in_the_recording_and_only_after_it_was_written(bench: Any, spelled: str, tmp_path: Path) -> None:
+def test_tagged_content_is_in_the_recording_and_only_after_it_was_written(
+    bench: Any, spelled: str, tmp_path: Path
+) -> None:
     tag = b"fscost tag %d " % bench.cell(spelled, "true").seed
     block = (tag * 400)[:4096]
     (tmp_path / "input").mkdir()
     (tmp_path / "input" / "file").write_bytes(block * 100)
-    cell = bench.cell(spelled, Step("before", "true"), Step("write", "cp {input}/file ."), Step("after", "true"), input=tmp_path / "input")
+    cell = bench.cell(
+        spelled,
+        Step("before", "true"),
+        Step("write", "cp {input}/file ."),
+        Step("after", "true"),
+        input=tmp_path / "input",
+    )
     result = bench.done(cell, keep_recording=True)
     assert result.recording is not None
     recording = capture._open(result.recording)
@@ -117,13 +159,22 @@ def test_the_table_of_requests_has_every_byte(bench: Any, value: Any) -> None:
     assert not list(folder.glob("*.fscost"))
     table = pq.read_table(folder / "requests.parquet").to_pydict()
     rows = list(zip(table["op"], table["length"], strict=True))
-    changed = sum(length for op, length in rows if op in ("write", "write_zeroes", "punch", "discard"))
+    changed = sum(
+        length for op, length in rows if op in ("write", "write_zeroes", "punch", "discard")
+    )
     phases = ("mkfs", "mount", "work")
-    assert changed == sum(value(result, phase, metric) for phase in phases for metric in ("device_write_bytes", "device_discard_bytes"))
+    assert changed == sum(
+        value(result, phase, metric)
+        for phase in phases
+        for metric in ("device_write_bytes", "device_discard_bytes")
+    )
 
 
 def test_two_disks_have_rows_of_their_own(bench: Any, value: Any) -> None:
-    cell = bench.cell("ext4-external-journal", "for i in 1 2 3 4; do dd if=/dev/zero of=f$i bs=4k count=1 conv=fsync status=none; done")
+    cell = bench.cell(
+        "ext4-external-journal",
+        "for i in 1 2 3 4; do dd if=/dev/zero of=f$i bs=4k count=1 conv=fsync status=none; done",
+    )
     result = bench.done(cell)
     parts = [value(result, "work", "device_write_bytes", disk) for disk in ("main", "journal")]
     assert min(parts) > 0
@@ -132,13 +183,21 @@ def test_two_disks_have_rows_of_their_own(bench: Any, value: Any) -> None:
 
 def test_the_window_closes_after_the_unmount(bench: Any, value: Any) -> None:
     """With no settling at all, what the last step left in memory is still charged to it."""
-    result = bench.done(bench.cell("ext4", Step("work", "head -c 4000000 /dev/urandom > file", settle="none")))
+    result = bench.done(
+        bench.cell("ext4", Step("work", "head -c 4000000 /dev/urandom > file", settle="none"))
+    )
     assert value(result, "work", "device_write_bytes") >= 4_000_000
 
 
 def test_relatime_is_charged_for_the_first_read_and_noatime_is_not(bench: Any, value: Any) -> None:
-    steps = (Step("make", "mkdir t; for i in $(seq 500); do echo $i > t/$i; done", measured=False), Step("read", "cat t/* > /dev/null"))
-    written = {spelled: value(bench.done(bench.cell(spelled, *steps)), "read", "device_write_bytes") for spelled in ("ext4", "ext4 -o noatime")}
+    steps = (
+        Step("make", "mkdir t; for i in $(seq 500); do echo $i > t/$i; done", measured=False),
+        Step("read", "cat t/* > /dev/null"),
+    )
+    written = {
+        spelled: value(bench.done(bench.cell(spelled, *steps)), "read", "device_write_bytes")
+        for spelled in ("ext4", "ext4 -o noatime")
+    }
     assert written["ext4"] > 3 * written["ext4 -o noatime"]
 
 
@@ -158,32 +217,46 @@ def test_logical_blocks_and_cache_are_as_promised(bench: Any) -> None:
 
 
 def test_the_probe_measures_pauses(bench: Any, value: Any) -> None:
-    cell = bench.cell("ext4", "for i in 1 2 3 4 5 6; do dd if=/dev/zero of=f bs=1M count=4 conv=fsync status=none; done; sleep 0.3")
+    cell = bench.cell(
+        "ext4",
+        "for i in 1 2 3 4 5 6; do dd if=/dev/zero of=f bs=1M count=4 conv=fsync status=none; done; sleep 0.3",
+    )
     result = bench.done(cell, probe_interval_ms=10)
     assert value(result, "work", "probe_operations") > 5
     # What the probe writes by itself is known from an idle file system.
     assert value(result, "probe-alone", "probe_operations") > 50
     assert 0 < value(result, "probe-alone", "device_write_bytes") < 10 << 20
-    assert 0 < value(result, "work", "pause_s_p99") <= value(result, "work", "pause_s_max") < value(result, "work", "wall_s")
+    assert (
+        0
+        < value(result, "work", "pause_s_p99")
+        <= value(result, "work", "pause_s_max")
+        < value(result, "work", "wall_s")
+    )
 
 
 def test_cpu_is_the_commands_and_not_the_servers(bench: Any, value: Any) -> None:
     result = bench.done(bench.cell("ext4", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"))
     assert value(result, "work", "cpu_user_s") > 0.05
-    assert value(result, "work", "cpu_s") >= value(result, "work", "cpu_user_s") + value(result, "work", "cpu_system_s")
+    assert value(result, "work", "cpu_s") >= value(result, "work", "cpu_user_s") + value(
+        result, "work", "cpu_system_s"
+    )
     assert value(result, "work", "cpu_disk_server_s") < value(result, "work", "cpu_user_s")
     assert value(result, "work", "wall_s") >= value(result, "work", "command_s")
 
 
 def test_the_same_seed_is_the_same_work(bench: Any, value: Any) -> None:
-    """mkfs of one seed writes the same bytes: identity numbers and hash seeds come from the cell's seed."""
+    """mkfs of one seed writes the same bytes: identity numbers and hash seeds come from the cell's
+    seed."""
     first, second = (bench.done(bench.cell("ext4", 'test "$FSCOST_SEED" = 7')) for _ in range(2))
     assert value(first, "mkfs", "device_write_bytes") == value(second, "mkfs", "device_write_bytes")
 
 
 @pytest.mark.parametrize("spelled", ["ext4", "xfs", "btrfs"])
-def test_calls_for_durability_are_in_the_marks_when_they_were_made(bench: Any, value: Any, spelled: str) -> None:
-    """Against the workload's own clock: fsync, fdatasync and an O_SYNC write, and how long it slept between them."""
+def test_calls_for_durability_are_in_the_marks_when_they_were_made(
+    bench: Any, value: Any, spelled: str
+) -> None:
+    """Against the workload's own clock: fsync, fdatasync and an O_SYNC write, and how long it slept
+    between them."""
     script = """
 import os, time
 file = os.open("f", os.O_WRONLY | os.O_CREAT)
@@ -196,13 +269,21 @@ for call in (os.fsync, os.fdatasync, lambda _: os.write(synced, b"x")):
     call(file)
 print("TIMES", *times)
 """
-    cell = bench.cell(spelled, Step("before", "true"), Step("sync", f"python3 -c '{script}'", settle="none"), Step("after", "true"))
+    cell = bench.cell(
+        spelled,
+        Step("before", "true"),
+        Step("sync", f"python3 -c '{script}'", settle="none"),
+        Step("after", "true"),
+    )
     result = bench.done(cell, keep_recording=True)
     assert value(result, "sync", "sync_calls") == 3
     assert result.recording is not None
     assert result.output is not None
     with capture.opened(result.recording) as recording:
-        details = {interval["name"]: json.loads(interval["detail"] or "{}") for interval in recording.intervals()}
+        details = {
+            interval["name"]: json.loads(interval["detail"] or "{}")
+            for interval in recording.intervals()
+        }
     calls = details["after"]["sync_calls"]
     assert calls["count"] == 3
     # The mark of the interval that they end: the next one's.

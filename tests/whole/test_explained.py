@@ -1,4 +1,5 @@
-"""`fscost compare --json` on real file systems: what it says was written is all that was written, and means what it says."""
+"""`fscost compare --json` on real file systems: what it says was written is all that was written,
+and means what it says."""
 
 import json
 import subprocess
@@ -22,11 +23,24 @@ Values = Mapping[tuple[str, str, str], float]
 
 def compare(folder: Path, *arguments: str) -> tuple[dict[str, object], Values]:
     """A run's JSON, and its medians by profile, phase and metric."""
-    command = [*PROGRAM, "compare", "--json", "--out", str(folder), "--min-repetitions", "1", "--max-repetitions", "1", *arguments]
+    command = [
+        *PROGRAM,
+        "compare",
+        "--json",
+        "--out",
+        str(folder),
+        "--min-repetitions",
+        "1",
+        "--max-repetitions",
+        "1",
+        *arguments,
+    ]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     value = json.loads(ended.stdout)
-    return value, {(row["profile"], row["phase"], row["metric"]): row["median"] for row in value["rows"]}
+    return value, {
+        (row["profile"], row["phase"], row["metric"]): row["median"] for row in value["rows"]
+    }
 
 
 def on(*profiles: str) -> list[str]:
@@ -34,32 +48,64 @@ def on(*profiles: str) -> list[str]:
 
 
 def test_every_phase_is_partitioned_exactly(tmp_path: Path) -> None:
-    """By kind in the JSON, and in the samples by structure and by cause as well; mkfs and mount too."""
+    """By kind in the JSON, and in the samples by structure and by cause as well; mkfs and mount
+    too."""
     profiles = ("ext4", "ext4 -O ^has_journal", "ext4-external-journal", "xfs", "btrfs")
-    value, found = compare(tmp_path / "run", "--workload", "small-files", "--scale", "0.2", "--keep", "none", *on(*profiles))
+    value, found = compare(
+        tmp_path / "run",
+        "--workload",
+        "small-files",
+        "--scale",
+        "0.2",
+        "--keep",
+        "none",
+        *on(*profiles),
+    )
     assert value["not_explained"] == []
     phases = {(profile, phase) for profile, phase, metric in found if metric == WHOLE}
-    assert {phase for _, phase in phases} == {"mkfs", "mount", "unpack", "unpack-over", "delete", "total"}
+    assert {phase for _, phase in phases} == {
+        "mkfs",
+        "mount",
+        "unpack",
+        "unpack-over",
+        "delete",
+        "total",
+    }
     assert len(phases) == 6 * len(profiles)
     for key in phases:
         assert sum(found[(*key, kind)] for kind in written.KINDS) == found[(*key, WHOLE)], key
     samples = {
-        (row["profile"], row["phase"], row["metric"]): row["value"] for row in load(tmp_path / "run").samples.to_pylist() if not row["disk"]
+        (row["profile"], row["phase"], row["metric"]): row["value"]
+        for row in load(tmp_path / "run").samples.to_pylist()
+        if not row["disk"]
     }
     for key in phases:
-        for partition in (written.KINDS, written.BY_STRUCTURE.values(), [*written.BY_CAUSE.values(), written.MIXED]):
-            assert sum(samples[(*key, metric)] for metric in partition) == samples[(*key, WHOLE)], key
-    assert {found[profile, "total", written.JOURNAL] > 0 for profile in ("ext4", "ext4-external-journal", "xfs")} == {True}
+        for partition in (
+            written.KINDS,
+            written.BY_STRUCTURE.values(),
+            [*written.BY_CAUSE.values(), written.MIXED],
+        ):
+            assert sum(samples[(*key, metric)] for metric in partition) == samples[(*key, WHOLE)], (
+                key
+            )
+    assert {
+        found[profile, "total", written.JOURNAL] > 0
+        for profile in ("ext4", "ext4-external-journal", "xfs")
+    } == {True}
     assert {found["ext4 -O ^has_journal", phase, written.JOURNAL] for _, phase in phases} == {0}
     assert not list((tmp_path / "run").glob("cells/*/*.fscost"))
     for profile in profiles:
-        assert found[profile, "total", written.UNKNOWN] <= 0.001 * found[profile, "total", WHOLE], profile
+        assert found[profile, "total", written.UNKNOWN] <= 0.001 * found[profile, "total", WHOLE], (
+            profile
+        )
 
 
 @pytest.mark.parametrize("made", ["ext4", "ext4 -O ^has_journal", "xfs", "btrfs"])
 def test_access_times_alone_are_what_noatime_saves(tmp_path: Path, made: str) -> None:
     strict, off = (f"{made} -o {option}" for option in ("strictatime", "noatime"))
-    _, found = compare(tmp_path / "run", "--workload", "read-all", "--scale", "0.3", *on(strict, off))
+    _, found = compare(
+        tmp_path / "run", "--workload", "read-all", "--scale", "0.3", *on(strict, off)
+    )
     for phase in ("read", "read-again"):
         saved = found[strict, phase, WHOLE] - found[off, phase, WHOLE]
         assert saved > 128 << 10
@@ -68,13 +114,19 @@ def test_access_times_alone_are_what_noatime_saves(tmp_path: Path, made: str) ->
     has_journal = made in ("ext4", "xfs")
     assert (found[strict, "total", written.JOURNAL] > 0) == has_journal
     samples = load(tmp_path / "run").samples.to_pylist()
-    [part] = [row["value"] for row in samples if (row["profile"], row["phase"], row["metric"]) == (strict, "read", written.JOURNAL_ATIME)]
+    [part] = [
+        row["value"]
+        for row in samples
+        if (row["profile"], row["phase"], row["metric"]) == (strict, "read", written.JOURNAL_ATIME)
+    ]
     assert (part > 0) == has_journal
     assert part < found[strict, "read", written.ATIME]
 
 
 def test_a_recording_that_is_kept_is_packed_and_explained_alike(tmp_path: Path) -> None:
-    _, found = compare(tmp_path / "run", "--workload", "small-files", "--scale", "0.1", *on("btrfs"))
+    _, found = compare(
+        tmp_path / "run", "--workload", "small-files", "--scale", "0.1", *on("btrfs")
+    )
     [recording] = (tmp_path / "run").glob("cells/*/recording.fscost")
     sums = explained.sums(analyze.explain(recording))
     assert sums is not None
@@ -83,7 +135,9 @@ def test_a_recording_that_is_kept_is_packed_and_explained_alike(tmp_path: Path) 
             assert sums[phase][metric] == found.get(("btrfs", phase, metric), 0), (phase, metric)
 
 
-def test_an_explanation_that_lost_a_block_fails_the_cell_and_its_recording_stays(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_explanation_that_lost_a_block_fails_the_cell_and_its_recording_stays(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The real lab, and a classifier that forgets the first row of the work."""
     explain = analyze.explain
 
@@ -92,7 +146,9 @@ def test_an_explanation_that_lost_a_block_fails_the_cell_and_its_recording_stays
         return without_row(whole, whole.table["phase"].to_pylist().index("work"))
 
     monkeypatch.setattr(analyze, "explain", forgetful)
-    result = bench.run(bench.cell("ext4", "head -c 100000 /dev/urandom > file"), look=explained.add_to)
+    result = bench.run(
+        bench.cell("ext4", "head -c 100000 /dev/urandom > file"), look=explained.add_to
+    )
     assert (result.status, result.kind) == ("failed", "conservation")
     assert "work: " in result.because
     assert "bytes explained, " in result.because
@@ -101,5 +157,7 @@ def test_an_explanation_that_lost_a_block_fails_the_cell_and_its_recording_stays
 
 def without_row(whole: analyze.Explanation, lost: int) -> analyze.Explanation:
     kept = [row for row in range(whole.table.num_rows) if row != lost]
-    made = analyze.Explanation.of(whole.table.take(kept), whole.families, whole.phases, whole.journal_structures)
+    made = analyze.Explanation.of(
+        whole.table.take(kept), whole.families, whole.phases, whole.journal_structures
+    )
     return replace(made, punched_bytes=whole.punched_bytes)

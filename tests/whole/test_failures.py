@@ -1,4 +1,5 @@
-"""Bad input on the real lab: one clear error each, the kernel's own words, and nothing left behind."""
+"""Bad input on the real lab: one clear error each, the kernel's own words, and nothing left
+behind."""
 
 import contextlib
 import os
@@ -21,7 +22,9 @@ MIB = 1 << 20
 
 
 def failed(result: CellResult, kind: str) -> str:
-    assert (result.status, result.kind) == ("failed", kind), f"{result.status} ({result.kind}): {result.because}"
+    assert (result.status, result.kind) == ("failed", kind), (
+        f"{result.status} ({result.kind}): {result.because}"
+    )
     assert result.samples == []
     assert result.recording is None
     return result.because
@@ -33,8 +36,13 @@ def test_a_flag_that_mkfs_refuses(bench: Any) -> None:
     assert "Invalid filesystem option set" in because or "no_such_feature" in because
 
 
-@pytest.mark.parametrize(("spelled", "words"), [("ext4 -o no_such_option", "no_such_option"), ("xfs -o no_such_option", "no_such_option")])
-def test_an_option_that_mount_refuses_shows_the_kernels_words(bench: Any, spelled: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("spelled", "words"),
+    [("ext4 -o no_such_option", "no_such_option"), ("xfs -o no_such_option", "no_such_option")],
+)
+def test_an_option_that_mount_refuses_shows_the_kernels_words(
+    bench: Any, spelled: str, words: str
+) -> None:
     assert words in failed(bench.run(bench.cell(spelled, "true")), "mount")
 
 
@@ -63,8 +71,13 @@ def test_a_workload_that_leaves_processes_behind(bench: Any) -> None:
 
 
 def test_a_file_system_that_fills_up(bench: Any) -> None:
-    result = bench.run(bench.cell("ext4", "dd if=/dev/zero of=big bs=1M count=64 status=none"), disk_size_bytes=32 * MIB)
-    assert "No space left" in (result.output.read_text() if result.output else "") + failed(result, "disk-full")
+    result = bench.run(
+        bench.cell("ext4", "dd if=/dev/zero of=big bs=1M count=64 status=none"),
+        disk_size_bytes=32 * MIB,
+    )
+    assert "No space left" in (result.output.read_text() if result.output else "") + failed(
+        result, "disk-full"
+    )
 
 
 def test_a_disk_too_small_for_its_file_system(bench: Any) -> None:
@@ -75,15 +88,26 @@ def test_a_disk_too_small_for_its_file_system(bench: Any) -> None:
 
 
 def test_a_recording_beyond_its_limit_ends_its_cell(bench: Any) -> None:
-    cell = bench.cell("ext4", "for n in 1 2 3 4 5 6 7 8; do dd if=/dev/urandom of=file bs=1M count=16 conv=fsync status=none; done")
+    cell = bench.cell(
+        "ext4",
+        "for n in 1 2 3 4 5 6 7 8; do dd if=/dev/urandom of=file bs=1M count=16 conv=fsync status=none; done",
+    )
     because = failed(bench.run(cell, max_recording_bytes=48 * MIB), "recording-too-large")
     assert "is larger than 48 MiB, its limit; raise --max-recording" in because
     bench.done(bench.cell("ext4", "true"), max_recording_bytes=300 * MIB)
 
 
 def test_the_disk_server_is_spared_when_memory_is_short(bench: Any) -> None:
-    """PF_MEMALLOC_NOIO and PF_LOCAL_THROTTLE (include/linux/sched.h) are what PR_SET_IO_FLUSHER sets."""
-    effective = int(next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff")).split()[1], 16)
+    """PF_MEMALLOC_NOIO and PF_LOCAL_THROTTLE (include/linux/sched.h) are what PR_SET_IO_FLUSHER
+    sets."""
+    effective = int(
+        next(
+            line
+            for line in Path("/proc/self/status").read_text().splitlines()
+            if line.startswith("CapEff")
+        ).split()[1],
+        16,
+    )
     if not effective >> 24 & 1:
         pytest.skip("root without CAP_SYS_RESOURCE, which both requests need")
     found: list[tuple[int, int]] = []
@@ -92,9 +116,14 @@ def test_the_disk_server_is_spared_when_memory_is_short(bench: Any) -> None:
         for stat in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):
                 name, _, rest = stat.read_text().rpartition(")")
-                ours = name.endswith("(fscost-disk") and str(bench.out).encode() in stat.with_name("cmdline").read_bytes()
+                ours = (
+                    name.endswith("(fscost-disk")
+                    and str(bench.out).encode() in stat.with_name("cmdline").read_bytes()
+                )
                 if step == "work" and ours:
-                    found.append((int(rest.split()[6]), int(stat.with_name("oom_score_adj").read_text())))
+                    found.append(
+                        (int(rest.split()[6]), int(stat.with_name("oom_score_adj").read_text()))
+                    )
 
     cell = bench.cell("ext4", "cat /proc/self/oom_score_adj")
     result = bench.lab_of().run(cell, bench.options(), look)
@@ -133,7 +162,8 @@ def test_two_runs_at_once_do_not_touch_each_other(bench: Any, value: Any) -> Non
 
 
 def test_a_cell_in_a_thread(bench: Any) -> None:
-    """The kernel's parent-death signal follows the thread that started a process, not its process."""
+    """The kernel's parent-death signal follows the thread that started a process, not its
+    process."""
     results: list[CellResult] = []
     thread = threading.Thread(target=lambda: results.append(bench.run(bench.cell("ext4", "true"))))
     thread.start()
@@ -145,7 +175,11 @@ def test_a_real_device_is_used_without_a_recording(bench: Any, value: Any, tmp_p
     image = tmp_path / "image"
     with image.open("wb") as file:
         file.truncate(256 * MIB)
-    node = Path(subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=True).stdout.strip())
+    node = Path(
+        subprocess.run(
+            ["losetup", "--find", "--show", image], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    )
     try:
         bench.device = claim(node, node)
         cell = bench.cell("ext4", "head -c 8000000 /dev/urandom > file")
@@ -159,13 +193,19 @@ def test_a_real_device_is_used_without_a_recording(bench: Any, value: Any, tmp_p
         subprocess.run(["losetup", "--detach", node], check=True)
 
 
-def test_a_disk_that_is_replaced_after_the_labs_look_is_not_touched(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_replaced_after_the_labs_look_is_not_touched(
+    bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The agent asks its own descriptor, too: the name is opened again after the lab has looked."""
     images = [tmp_path / "first", tmp_path / "second"]
     for image in images:
         with image.open("wb") as file:
             file.truncate(64 * MIB)
-    node = Path(subprocess.run(["losetup", "--find", "--show", images[0]], capture_output=True, text=True, check=True).stdout.strip())
+    node = Path(
+        subprocess.run(
+            ["losetup", "--find", "--show", images[0]], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    )
     found = claim(node, node)
     found.descriptor.close()  # a disk that is pulled out is gone; a loop device that is open would stay
     for words in (["--detach", node], [node, images[1]]):
@@ -184,7 +224,9 @@ def test_a_disk_that_is_replaced_after_the_labs_look_is_not_touched(bench: Any, 
 def running(words: str) -> bool:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip() == words:
+            if (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(
+                errors="replace"
+            ).strip() == words:
                 return True
         except OSError:
             continue

@@ -1,4 +1,5 @@
-"""No residue: whichever of our processes is killed, at whatever instant, nothing of ours stays and the next run works."""
+"""No residue: whichever of our processes is killed, at whatever instant, nothing of ours stays and
+the next run works."""
 
 import os
 import random

@@ -1,4 +1,5 @@
-"""What a workload can do, by really trying: natively and in a guest. The table in docs/measuring.md is this test's."""
+"""What a workload can do, by really trying: natively and in a guest. The table in docs/measuring.md
+is this test's."""
 
 import os
 import re
@@ -38,12 +39,19 @@ class Host:
 def host(tmp_path: Path) -> Iterator[Host]:
     name = f"fscost-probe-{uuid.uuid4().hex}"
     secret = subprocess.Popen(["sleep", "1000"], env={"SECRET": name})
-    queue = subprocess.run(["ipcmk", "-Q"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    queue = subprocess.run(
+        ["ipcmk", "-Q"], capture_output=True, text=True, check=True
+    ).stdout.split()[-1]
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as daemon:
         daemon.bind(str(tmp_path / "daemon"))
         daemon.listen()
         kept = {
-            path: Path(path).read_bytes() for path in ("/proc/sys/kernel/hostname", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/pid_max")
+            path: Path(path).read_bytes()
+            for path in (
+                "/proc/sys/kernel/hostname",
+                "/proc/sys/kernel/core_pattern",
+                "/proc/sys/kernel/pid_max",
+            )
         }
         yield Host(tmp_path, name, server.getsockname()[1], queue, kept)
     secret.kill()
@@ -79,15 +87,15 @@ os._exit(0)
 
 
 def other_disk(open_: str) -> str:
-    """`open_` with $n the node of each block device but the cell's, and $d its folder in sysfs, until one has a sector to read."""
+    """`open_` with $n the node of each block device but the cell's, and $d its folder in sysfs,
+    until one has a sector to read."""
     look = f'( {open_} ) && dd if="$n" bs=512 count=1 | wc -c | grep -qx 512 && exit 0'
-    return (
-        f'own=$(readlink -f {{disk.main}}); for d in /sys/class/block/*; do n=/dev/${{d##*/}}; [ "$n" = "$own" ] || {{ {look}; }}; done; exit 1'
-    )
+    return f'own=$(readlink -f {{disk.main}}); for d in /sys/class/block/*; do n=/dev/${{d##*/}}; [ "$n" = "$own" ] || {{ {look}; }}; done; exit 1'
 
 
 def attempts(host: Host, many_threads: str) -> dict[str, str]:
-    """What is tried, and by what; it succeeds if its shell does. Writing without effect is left to `effects`."""
+    """What is tried, and by what; it succeeds if its shell does. Writing without effect is left to
+    `effects`."""
     unix = f"import socket; socket.socket(socket.AF_UNIX).connect({str(host.folder / 'daemon')!r})"
     return {
         "write to /etc": f"echo x > /etc/{host.name}",
@@ -108,7 +116,9 @@ def attempts(host: Host, many_threads: str) -> dict[str, str]:
         "set the clock": has_capability(25),
         "trace the agent": has_capability(19),
         f"start {MOST_PROCESSES} processes or threads": many_threads,
-        "open a disk of the host by a node of its own making": other_disk('mknod made b $(tr : " " <$d/dev)')
+        "open a disk of the host by a node of its own making": other_disk(
+            'mknod made b $(tr : " " <$d/dev)'
+        )
         .replace('if="$n"', "if=made")
         .replace("exit 0;", "exit 0; rm -f made;"),
         "make the host's files writable again, by mount": "mount -o remount,bind,rw / && exec 3>>/etc/hostname",
@@ -118,13 +128,18 @@ def attempts(host: Host, many_threads: str) -> dict[str, str]:
 def effects(host: Host) -> dict[str, tuple[str, Callable[[], bool]]]:
     """What may succeed, with the question whether the host noticed."""
     found: dict[str, tuple[str, Callable[[], bool]]] = {
-        f"leave a file in the host's {folder}": (f"echo x > {folder}/{host.name}", lambda folder=folder: host.left(folder))  # type: ignore[misc]
+        f"leave a file in the host's {folder}": (
+            f"echo x > {folder}/{host.name}",
+            lambda folder=folder: host.left(folder),
+        )  # type: ignore[misc]
         for folder in ("/tmp", "/var/tmp", "/dev/shm")
     }
     found[WRITABLE] = (f"echo x > {writable(host)}/file", (writable(host) / "file").exists)
     found["change the host's name"] = (
         "hostname fscost-probe",
-        lambda: Path("/proc/sys/kernel/hostname").read_bytes() != host.kept["/proc/sys/kernel/hostname"],
+        lambda: (
+            Path("/proc/sys/kernel/hostname").read_bytes() != host.kept["/proc/sys/kernel/hostname"]
+        ),
     )
     return found
 
@@ -136,7 +151,9 @@ def writable(host: Host) -> Path:
 def tried(bench: Any, host: Host, many_threads: str, **options: Any) -> dict[str, bool]:
     """What can be done, by its name."""
     writable(host).mkdir()
-    everything = attempts(host, many_threads) | {name: shell for name, (shell, _) in effects(host).items()}
+    everything = attempts(host, many_threads) | {
+        name: shell for name, (shell, _) in effects(host).items()
+    }
     lines = [
         f"( {shell} ) >/dev/null 2>&1 && echo 'TRIED {number} yes' || echo 'TRIED {number} no'"
         for number, shell in enumerate(everything.values())
@@ -155,7 +172,9 @@ def tried(bench: Any, host: Host, many_threads: str, **options: Any) -> dict[str
 
 def documented(lab: str) -> dict[str, bool]:
     """The column of docs/measuring.md."""
-    rows = re.findall(r"^\| ([^|]+?) \| (yes|no) \| (yes|no) \|$", DOCUMENT.read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| ([^|]+?) \| (yes|no) \| (yes|no) \|$", DOCUMENT.read_text(), re.MULTILINE
+    )
     return {name: (native if lab == "native" else guest) == "yes" for name, native, guest in rows}
 
 
@@ -164,7 +183,9 @@ def disk_of_the_host(tmp_path: Path) -> Iterator[None]:
     """Whatever else this machine has."""
     image = tmp_path / "image"
     image.write_bytes(bytes(1 << 20))
-    node = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=True).stdout.strip()
+    node = subprocess.run(
+        ["losetup", "--find", "--show", image], capture_output=True, text=True, check=True
+    ).stdout.strip()
     yield
     subprocess.run(["losetup", "--detach", node], check=True)
 
@@ -177,4 +198,6 @@ def test_what_a_workload_can_do_natively(bench: Any, host: Host) -> None:
 
 @pytest.mark.guest
 def test_what_a_workload_can_do_in_a_guest(guests: Any, host: Host) -> None:
-    assert tried(guests, host, "test $(cat /proc/sys/kernel/threads-max) -ge 8192") == documented("guest")
+    assert tried(guests, host, "test $(cat /proc/sys/kernel/threads-max) -ge 8192") == documented(
+        "guest"
+    )

@@ -1,4 +1,5 @@
-"""The two labs measure the same work: what must not depend on the lab is the same, and what does is as docs/vm.md says."""
+"""The two labs measure the same work: what must not depend on the lab is the same, and what does is
+as docs/vm.md says."""
 
 import json
 import re
@@ -18,7 +19,9 @@ pytestmark = [pytest.mark.root, pytest.mark.guest, pytest.mark.slow]
 PROFILES = ("ext4", "xfs", "btrfs")
 PHASES = ("mkfs", "unpack", "unpack-over", "delete")
 WHOLE = "device_write_bytes"
-OF_ITS_OWN = re.compile(r"uuid|fsid|^csum\s|^crc =|^Checksum:|created:|time:|checked:|device=", re.IGNORECASE)
+OF_ITS_OWN = re.compile(
+    r"uuid|fsid|^csum\s|^crc =|^Checksum:|created:|time:|checked:|device=", re.IGNORECASE
+)
 """Lines of a superblock that no two file systems have alike."""
 
 
@@ -39,9 +42,25 @@ class Measured:
 
 
 def measured(lab: str, folder: Path, seed: int) -> Measured:
-    command = [sys.executable, "-c", "from fscost.cli import main; main()", "compare", "--json", "--out", str(folder), "--lab", lab]
+    command = [
+        sys.executable,
+        "-c",
+        "from fscost.cli import main; main()",
+        "compare",
+        "--json",
+        "--out",
+        str(folder),
+        "--lab",
+        lab,
+    ]
     command += ["--workload", "small-files", "--seed", str(seed), "--size", "4G", "--keep", "none"]
-    command += ["--min-repetitions", "1", "--max-repetitions", "1", *(word for profile in PROFILES for word in ("--on", profile))]
+    command += [
+        "--min-repetitions",
+        "1",
+        "--max-repetitions",
+        "1",
+        *(word for profile in PROFILES for word in ("--on", profile)),
+    ]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["not_explained"] == []
@@ -67,17 +86,35 @@ Labs = tuple[Measured, Measured]
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_both_labs_make_the_same_file_system(labs: Labs, profile: str) -> None:
-    made = [[line for line in lab.facts[profile]["inspect"]["superblock"].splitlines() if not OF_ITS_OWN.search(line)] for lab in labs]
+    made = [
+        [
+            line
+            for line in lab.facts[profile]["inspect"]["superblock"].splitlines()
+            if not OF_ITS_OWN.search(line)
+        ]
+        for lab in labs
+    ]
     assert made[0] == made[1]
     assert len(made[0]) > 40
-    assert len({json.dumps([without_uuid(command) for command in lab.facts[profile]["plan"]["mkfs"]]) for lab in labs}) == 1
+    assert (
+        len(
+            {
+                json.dumps(
+                    [without_uuid(command) for command in lab.facts[profile]["plan"]["mkfs"]]
+                )
+                for lab in labs
+            }
+        )
+        == 1
+    )
     assert len({json.dumps(lab.facts[profile]["plan"]["steps"]) for lab in labs}) == 1
     assert labs[0].sum(profile, WHOLE, ("mkfs",)) == labs[1].sum(profile, WHOLE, ("mkfs",))
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_what_the_files_hold_is_written_alike(labs: Labs, profile: str) -> None:
-    """To the byte, but where btrfs writes back early and finds a file half written: its block is written twice."""
+    """To the byte, but where btrfs writes back early and finds a file half written: its block is
+    written twice."""
     for phase in PHASES:
         native, vm = (lab.values[profile, phase, written.FILE_DATA] for lab in labs)
         assert vm == pytest.approx(native, rel=0.001 if profile == "btrfs" else 0), phase
@@ -87,20 +124,32 @@ def test_what_the_files_hold_is_written_alike(labs: Labs, profile: str) -> None:
 def test_ext4_writes_as_much_within_one_percent(labs: Labs) -> None:
     native, vm = labs
     for phase in PHASES:
-        assert vm.values["ext4", phase, WHOLE] == pytest.approx(native.values["ext4", phase, WHOLE], rel=0.01), phase
+        assert vm.values["ext4", phase, WHOLE] == pytest.approx(
+            native.values["ext4", phase, WHOLE], rel=0.01
+        ), phase
 
 
 def test_xfs_writes_as_much_but_for_its_log(labs: Labs) -> None:
-    """When the log is forced depends on threads, on the kernel and on the host's load: how often an inode is in it is no lab's (docs/vm.md)."""
-    native, vm = ([lab.sum("xfs", WHOLE, (phase,)) - lab.sum("xfs", written.JOURNAL, (phase,)) for phase in PHASES] for lab in labs)
+    """When the log is forced depends on threads, on the kernel and on the host's load: how often an
+    inode is in it is no lab's (docs/vm.md)."""
+    native, vm = (
+        [
+            lab.sum("xfs", WHOLE, (phase,)) - lab.sum("xfs", written.JOURNAL, (phase,))
+            for phase in PHASES
+        ]
+        for lab in labs
+    )
     assert vm[0] == native[0], "mkfs"
     # A log that is full, or half a minute old, is written home early.
     assert sum(vm[1:]) == pytest.approx(sum(native[1:]), rel=0.01)
 
 
 def test_the_log_of_xfs_holds_each_inode_once_at_least_and_few_times(labs: Labs) -> None:
-    """Unpacking over the files frees and allocates the same space: Debian's kernel forces the log there, and others may."""
-    unpack, over, delete = ([lab.sum("xfs", written.JOURNAL, (phase,)) for lab in labs] for phase in PHASES[1:])
+    """Unpacking over the files frees and allocates the same space: Debian's kernel forces the log
+    there, and others may."""
+    unpack, over, delete = (
+        [lab.sum("xfs", written.JOURNAL, (phase,)) for lab in labs] for phase in PHASES[1:]
+    )
     once = min(unpack)
     assert max(*unpack, *over) < 3 * once
     assert min(over) > 0.95 * once
@@ -109,9 +158,12 @@ def test_the_log_of_xfs_holds_each_inode_once_at_least_and_few_times(labs: Labs)
 
 
 def test_btrfs_writes_as_much_but_for_its_trees(labs: Labs) -> None:
-    """How often, and how full, its trees are written depends on when its workers run: two native runs differ as much (docs/vm.md)."""
+    """How often, and how full, its trees are written depends on when its workers run: two native
+    runs differ as much (docs/vm.md)."""
     native, vm = labs
     besides = [lab.sum("btrfs", WHOLE) - lab.sum("btrfs", written.METADATA) for lab in labs]
     assert besides[1] == pytest.approx(besides[0], rel=0.001)
-    assert vm.sum("btrfs", written.METADATA) == pytest.approx(native.sum("btrfs", written.METADATA), rel=0.3)
+    assert vm.sum("btrfs", written.METADATA) == pytest.approx(
+        native.sum("btrfs", written.METADATA), rel=0.3
+    )
     assert vm.sum("btrfs", WHOLE) == pytest.approx(native.sum("btrfs", WHOLE), rel=0.05)

@@ -1,4 +1,5 @@
-"""The model of md's write path beside md itself: a guest traces the requests of the array device, and its kernel counts the bytes of each member."""
+"""The model of md's write path beside md itself: a guest traces the requests of the array device,
+and its kernel counts the bytes of each member."""
 
 import re
 from collections.abc import Iterator
@@ -30,7 +31,8 @@ PARITY = {
     "-l 5 -n 5 -c 4": "raid5,members=5,chunk=4K",
     "-l 6 -n 5 -c 64": "raid6,members=5,chunk=64K",
 }
-# Without safe mode md writes no superblock between the two readings: the array has been dirty since the first write.
+# Without safe mode md writes no superblock between the two readings: the array has been dirty since
+# the first write.
 SHELL = f"""
 trace=/sys/kernel/tracing; mount -t tracefs none $trace; echo 8192 > $trace/buffer_size_kb
 [ ! -e /sys/block/md0/md/safe_mode_delay ] || echo 0 > /sys/block/md0/md/safe_mode_delay
@@ -62,11 +64,15 @@ class Bytes:
 
 
 def counted(output: str, members: int) -> list[Bytes]:
-    """By the guest's kernel, between the two readings (Documentation/admin-guide/iostats.rst: fields 3 and 7 are sectors)."""
+    """By the guest's kernel, between the two readings (Documentation/admin-guide/iostats.rst:
+    fields 3 and 7 are sectors)."""
     readings: dict[str, list[list[int]]] = {}
     for letter, numbers in COUNTERS.findall(output):
         readings.setdefault(letter, []).append([int(number) for number in numbers.split()])
-    differences = [[after - before for before, after in zip(*readings[letter], strict=True)] for letter in sorted(readings)[:members]]
+    differences = [
+        [after - before for before, after in zip(*readings[letter], strict=True)]
+        for letter in sorted(readings)[:members]
+    ]
     return [Bytes(each[2] * SECTOR_BYTES, each[6] * SECTOR_BYTES) for each in differences]
 
 
@@ -103,7 +109,9 @@ def modelled(output: str, spelled: str) -> list[Bytes]:
 
 def ran(guests: Bench, flags: str, spelled: str) -> tuple[list[Bytes], list[Bytes]]:
     """Of a cell in a guest: what the kernel counted, and what the model says."""
-    result = guests.done(guests.cell(f"ext4 -b 4096 on md {flags}", Step("work", SHELL)), disk_size_bytes=128 << 20)
+    result = guests.done(
+        guests.cell(f"ext4 -b 4096 on md {flags}", Step("work", SHELL)), disk_size_bytes=128 << 20
+    )
     assert result.output is not None
     output = result.output.read_text()
     assert len(list(queued(output))) > 30, output[-2000:]
@@ -112,7 +120,9 @@ def ran(guests: Bench, flags: str, spelled: str) -> tuple[list[Bytes], list[Byte
 
 
 @pytest.mark.parametrize(("flags", "spelled"), EXACT.items())
-def test_without_parity_each_member_receives_what_the_model_says(guests: Bench, flags: str, spelled: str) -> None:
+def test_without_parity_each_member_receives_what_the_model_says(
+    guests: Bench, flags: str, spelled: str
+) -> None:
     kernel, model = ran(guests, flags, spelled)
     assert [each.write for each in model] == [each.write for each in kernel]
     assert sum(each.write for each in kernel) >= 10 << 20
@@ -121,7 +131,9 @@ def test_without_parity_each_member_receives_what_the_model_says(guests: Bench, 
 
 
 @pytest.mark.parametrize(("flags", "spelled"), PARITY.items())
-def test_with_parity_members_receive_nearly_what_the_model_says(guests: Bench, flags: str, spelled: str) -> None:
+def test_with_parity_members_receive_nearly_what_the_model_says(
+    guests: Bench, flags: str, spelled: str
+) -> None:
     """When md's queue is unplugged no trace tells: rows that fill up just then differ."""
     kernel, model = ran(guests, flags, spelled)
     for each, expected in zip(kernel, model, strict=True):

@@ -1,4 +1,5 @@
-"""A guest that panics, hangs, starves or dies is a failed cell with its kernel's words: never a hung run, never an exception."""
+"""A guest that panics, hangs, starves or dies is a failed cell with its kernel's words: never a
+hung run, never an exception."""
 
 import contextlib
 import os
@@ -26,7 +27,9 @@ MIB = 1 << 20
 
 
 def failed(result: CellResult, kind: str) -> str:
-    assert (result.status, result.kind) == ("failed", kind), f"{result.status} ({result.kind}): {result.because}"
+    assert (result.status, result.kind) == ("failed", kind), (
+        f"{result.status} ({result.kind}): {result.because}"
+    )
     assert result.samples == []
     assert result.recording is None
     assert children() == {}
@@ -72,7 +75,12 @@ def signal_child(name: str, number: signal.Signals) -> None:
 
 def test_a_panic_is_told_in_the_kernels_words(guests: Any) -> None:
     because = failed(
-        guests.run(guests.cell("ext4", "mkdir {scratch}/p; mount -t proc proc {scratch}/p; echo c > {scratch}/p/sysrq-trigger; sleep 600")),
+        guests.run(
+            guests.cell(
+                "ext4",
+                "mkdir {scratch}/p; mount -t proc proc {scratch}/p; echo c > {scratch}/p/sysrq-trigger; sleep 600",
+            )
+        ),
         "guest",
     )
     assert "Kernel panic - not syncing: sysrq triggered crash" in because
@@ -86,13 +94,17 @@ def test_a_workload_that_eats_all_memory_is_killed_alone(guests: Any) -> None:
 
 
 def test_a_workload_that_does_not_end(guests: Any) -> None:
-    because = failed(guests.run(guests.cell("ext4", Step("work", "sleep 600", timeout_s=1))), "timeout")
+    because = failed(
+        guests.run(guests.cell("ext4", Step("work", "sleep 600", timeout_s=1))), "timeout"
+    )
     assert "within 1 s" in because
 
 
 def test_a_guest_that_goes_on_for_ever(guests: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "deadline_s", lambda *_: 0.1)
-    because = failed(guests.run(guests.cell("ext4", Step("work", "sleep 600", timeout_s=20))), "guest")
+    because = failed(
+        guests.run(guests.cell("ext4", Step("work", "sleep 600", timeout_s=20))), "guest"
+    )
     assert "did not end in the time that its steps may take" in because
 
 
@@ -117,7 +129,8 @@ def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[st
             "secret-of-home": f"cat /tmp/bare{at_home}",
             "secret-of-environment": f"cat /tmp/bare/proc/{process.pid}/environ",
             "secret-of-fscost": "cat /tmp/bare/proc/self/environ /tmp/bare/proc/*/environ",
-            # Other users' files are hidden from root's guests only: an ordinary user's QEMU is that user.
+            # Other users' files are hidden from root's guests only: an ordinary user's QEMU is that
+            # user.
             **({"secret-of-tmp": f"cat /tmp/bare{in_tmp}"} if os.geteuid() == 0 else {}),
         }
     finally:
@@ -128,7 +141,8 @@ def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[st
 
 
 def test_a_guest_that_wants_out(guests: Any, secrets: dict[str, str], tmp_path: Path) -> None:
-    """It is root, and sees no process, no home, no secret and no network of the host's, and writes nothing."""
+    """It is root, and sees no process, no home, no secret and no network of the host's, and writes
+    nothing."""
     kept = tmp_path / "input"
     kept.mkdir()
     (kept / "file").write_text("ours")
@@ -150,20 +164,30 @@ def test_a_guest_that_wants_out(guests: Any, secrets: dict[str, str], tmp_path: 
     def look() -> None:
         for pid, program in children().items():
             status = Path(f"/proc/{pid}/status").read_text().splitlines()
-            seen[program] = {line.split(":")[0]: line.split()[1] for line in status if len(line.split()) > 1}
+            seen[program] = {
+                line.split(":")[0]: line.split()[1] for line in status if len(line.split()) > 1
+            }
             if program == "qemu-system-x86_64":
                 assert b"FSCOST_SECRET" not in Path(f"/proc/{pid}/environ").read_bytes()
-                roots.append({name for name in folders if any(Path(f"/proc/{pid}/root/{name}").iterdir())})
+                roots.append(
+                    {name for name in folders if any(Path(f"/proc/{pid}/root/{name}").iterdir())}
+                )
 
     with once_working(guests, look):
         result = guests.done(guests.cell("ext4", "; ".join(lines), input=kept))
     said = result.output.read_text()
     assert {path.name: path.read_text() for path in kept.iterdir()} == {"file": "ours"}
     assert "input: ours" in said, "root's own file, which the user that QEMU runs as may not read"
-    assert result.facts["guest"]["confinement"]["is_hidden"], "no user namespaces for ordinary users here"
+    assert result.facts["guest"]["confinement"]["is_hidden"], (
+        "no user namespaces for ordinary users here"
+    )
     for name in folders:
         # The folder that the tests work in may lie there, and nothing else.
-        [shown] = [line.partition(": ")[2].split() for line in said.splitlines() if line.startswith(f"in {name}:")] or [[]]
+        [shown] = [
+            line.partition(": ")[2].split()
+            for line in said.splitlines()
+            if line.startswith(f"in {name}:")
+        ] or [[]]
         here = Path.cwd().parts
         assert shown == ([here[2]] if here[1] == name else []), said
     for secret in secrets:
@@ -188,7 +212,9 @@ def test_what_is_told_of_a_guest_is_what_it_is(guests: Any) -> None:
     assert (told["accelerator"], told["is_emulated"]) in (("tcg", True), ("kvm", False))
     [unit] = {sample.unit for sample in result.samples if sample.metric == "wall_s"}
     assert unit == ("virtual_s" if told["is_emulated"] else "s")
-    assert "cpu_disk_server_s" not in {sample.metric for sample in result.samples}, "it works outside of the guest"
+    assert "cpu_disk_server_s" not in {sample.metric for sample in result.samples}, (
+        "it works outside of the guest"
+    )
 
 
 def test_a_guest_that_hangs(guests: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,11 +226,16 @@ def test_a_guest_that_hangs(guests: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize(
     ("program", "kind", "words"),
-    [("qemu-system-x86_64", "guest", "ended with status -9"), ("fscost-disk", "disk-server", "the disk server ended")],
+    [
+        ("qemu-system-x86_64", "guest", "ended with status -9"),
+        ("fscost-disk", "disk-server", "the disk server ended"),
+    ],
 )
 def test_a_program_of_ours_is_killed(guests: Any, program: str, kind: str, words: str) -> None:
     with once_working(guests, lambda: signal_child(program, signal.SIGKILL)):
-        because = failed(guests.run(guests.cell("ext4", "while true; do echo x > file; sync; done")), kind)
+        because = failed(
+            guests.run(guests.cell("ext4", "while true; do echo x > file; sync; done")), kind
+        )
     assert words in because
 
 
@@ -224,6 +255,12 @@ def test_a_failing_workload_keeps_its_output(guests: Any) -> None:
 @pytest.mark.root
 def test_the_hosts_disk_is_full(guests: Any, small_disk: Callable[[str], Path]) -> None:
     tiny = small_disk("24m")
-    because = failed(guests.run(guests.cell("ext4", "head -c 60000000 /dev/urandom > file; sync"), cell_dir=tiny / "cell"), "host-disk-full")
+    because = failed(
+        guests.run(
+            guests.cell("ext4", "head -c 60000000 /dev/urandom > file; sync"),
+            cell_dir=tiny / "cell",
+        ),
+        "host-disk-full",
+    )
     assert "space" in because
     assert not list(tiny.rglob("*.fscost"))

@@ -1,4 +1,5 @@
-"""Whatever process of a run in guests is killed, and whenever: it costs one cell, and nothing else."""
+"""Whatever process of a run in guests is killed, and whenever: it costs one cell, and nothing
+else."""
 
 import os
 import random
@@ -25,7 +26,13 @@ def soak(folder: Path, no_snapshots: Path, seed: int, kills: int) -> Soak:
     while done < kills:
         chance = draw.random()
         # A run of guests has several kills, the others one.
-        done += made.runner() if chance < 0.4 else made.making(no_snapshots) if chance < 0.5 else made.guests()
+        done += (
+            made.runner()
+            if chance < 0.4
+            else made.making(no_snapshots)
+            if chance < 0.5
+            else made.guests()
+        )
         print(done, dict(made.outcomes), flush=True)
     made.whole()
     made.whole({"XDG_CACHE_HOME": str(no_snapshots)})

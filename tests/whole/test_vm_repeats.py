@@ -20,7 +20,8 @@ pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 ENOUGH = 3
 MOST = 10
-"""A busy host can be late for an answer, and that run is another's; so many are tried until three are the same."""
+"""A busy host can be late for an answer, and that run is another's; so many are tried until three
+are the same."""
 
 WORK = ("unpack", "unpack-over", "delete")
 
@@ -43,11 +44,19 @@ def repeat(lab: VmLab, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
 
     def once(spelled: str) -> Bytes:
         cell_dir = folder / "cell"
-        result = lab.run(Cell(resolve(spelled), small, 0, 7, 0), LabOptions(cell_dir, disk_size_bytes=2 << 30), lambda _: None)
+        result = lab.run(
+            Cell(resolve(spelled), small, 0, 7, 0),
+            LabOptions(cell_dir, disk_size_bytes=2 << 30),
+            lambda _: None,
+        )
         assert result.status == "done", result.because
         assert result.facts["guest"]["takes_turns"]
         shutil.rmtree(cell_dir)
-        return tuple((each.phase, int(each.value)) for each in result.samples if each.metric == "device_write_bytes" and not each.disk)
+        return tuple(
+            (each.phase, int(each.value))
+            for each in result.samples
+            if each.metric == "device_write_bytes" and not each.disk
+        )
 
     return once
 
@@ -58,7 +67,9 @@ def total(repeated: Bytes) -> int:
 
 
 @pytest.mark.parametrize("profile", ["ext4", "xfs"])
-def test_three_repeats_of_a_cell_write_the_same_bytes(repeat: Callable[[str], Bytes], profile: str) -> None:
+def test_three_repeats_of_a_cell_write_the_same_bytes(
+    repeat: Callable[[str], Bytes], profile: str
+) -> None:
     seen: Counter[Bytes] = Counter()
     while max(seen.values(), default=0) < ENOUGH and seen.total() < MOST:
         seen[repeat(profile)] += 1
@@ -68,8 +79,13 @@ def test_three_repeats_of_a_cell_write_the_same_bytes(repeat: Callable[[str], By
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("profile", ["btrfs", "f2fs", "nilfs2", "jfs", "reiserfs", "ntfs3", "exfat", "vfat", "ext2", "ext3"])
-def test_five_repeats_of_a_cell_write_the_same_within_a_hundredth(repeat: Callable[[str], Bytes], profile: str) -> None:
+@pytest.mark.parametrize(
+    "profile",
+    ["btrfs", "f2fs", "nilfs2", "jfs", "reiserfs", "ntfs3", "exfat", "vfat", "ext2", "ext3"],
+)
+def test_five_repeats_of_a_cell_write_the_same_within_a_hundredth(
+    repeat: Callable[[str], Bytes], profile: str
+) -> None:
     repeat(profile)  # files of the host's that it has to read from its disk come late (docs/vm.md)
     totals = [total(repeat(profile)) for _ in range(5)]
     print(f"{profile}: {totals}")
@@ -79,9 +95,15 @@ def test_five_repeats_of_a_cell_write_the_same_within_a_hundredth(repeat: Callab
 def test_a_guest_that_waits_is_not_idle(lab: VmLab, tmp_path: Path) -> None:
     """Else its clock would go on with the host's."""
     waits = command("cat /proc/uptime; sleep 0.3; cat /proc/uptime")
-    result = lab.run(Cell(resolve("ext4"), waits, 0, 7, 0), LabOptions(tmp_path / "cell", disk_size_bytes=1 << 30), lambda _: None)
+    result = lab.run(
+        Cell(resolve("ext4"), waits, 0, 7, 0),
+        LabOptions(tmp_path / "cell", disk_size_bytes=1 << 30),
+        lambda _: None,
+    )
     assert result.status == "done", result.because
     text = (tmp_path / "cell/output.log").read_text()
-    (begun, idle_before), (ended, idle_after) = (map(float, found) for found in re.findall(r"^(\d+\.\d\d) (\d+\.\d\d)$", text, re.MULTILINE))
+    (begun, idle_before), (ended, idle_after) = (
+        map(float, found) for found in re.findall(r"^(\d+\.\d\d) (\d+\.\d\d)$", text, re.MULTILINE)
+    )
     assert 0.3 <= ended - begun < 0.4
     assert idle_after == idle_before

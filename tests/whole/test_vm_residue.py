@@ -1,4 +1,5 @@
-"""No residue of guests: whichever process is killed, at whatever instant, nothing stays and the next run works."""
+"""No residue of guests: whichever process is killed, at whatever instant, nothing stays and the
+next run works."""
 
 import random
 import signal
@@ -20,12 +21,12 @@ ENDS = {"machine": "failed guest ", "disk server": "failed disk-server "}
 
 @pytest.mark.parametrize("while_working", [False, True])
 @pytest.mark.parametrize("victim", ["runner", *ENDS])
-def test_sigkill_at_a_random_instant(tmp_path: Path, vm_lab: VmLab, seed: int, victim: str, while_working: bool) -> None:
+def test_sigkill_at_a_random_instant(
+    tmp_path: Path, vm_lab: VmLab, seed: int, victim: str, while_working: bool
+) -> None:
     took_s = run_whole(SCRIPT, "ext4", tmp_path / "before")
     after_s = random.Random(f"{seed}/{victim}/{while_working}").uniform(0.0, took_s)
-    shown = (
-        f"seed {seed}: {victim} killed {after_s:.3f} s after {'its first step' if while_working else 'its begin'}; a cell takes {took_s:.1f} s"
-    )
+    shown = f"seed {seed}: {victim} killed {after_s:.3f} s after {'its first step' if while_working else 'its begin'}; a cell takes {took_s:.1f} s"
     print(shown)
     runner = Runner(SCRIPT, "ext4", tmp_path / "killed", LINGER_S)
     if while_working:
@@ -47,7 +48,9 @@ def test_sigkill_at_a_random_instant(tmp_path: Path, vm_lab: VmLab, seed: int, v
     run_whole(SCRIPT, "ext4", tmp_path / "after")
 
 
-def test_who_is_killed_while_making_a_snapshot_leaves_nothing_for_long(tmp_path: Path, no_snapshots: Path, seed: int) -> None:
+def test_who_is_killed_while_making_a_snapshot_leaves_nothing_for_long(
+    tmp_path: Path, no_snapshots: Path, seed: int
+) -> None:
     environment = {"XDG_CACHE_HOME": str(no_snapshots)}
     snapshots = no_snapshots / "fscost/snapshots"
     runner = Runner(SCRIPT, "ext4", tmp_path / "killed", LINGER_S, environment)

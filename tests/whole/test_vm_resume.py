@@ -19,14 +19,31 @@ from . import residue
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 PROGRAM = [sys.executable, "-c", "from fscost.cli import main; main()", "compare", "--json"]
-BEGIN = ["--lab", "vm", "--on", "ext2", "--on", "ext4", "--min-repetitions", "2", "--max-repetitions", "2", "--size", "1G", "--out"]
+BEGIN = [
+    "--lab",
+    "vm",
+    "--on",
+    "ext2",
+    "--on",
+    "ext4",
+    "--min-repetitions",
+    "2",
+    "--max-repetitions",
+    "2",
+    "--size",
+    "1G",
+    "--out",
+]
 WORK = ["--", "sh", "-c", "head -c 300000 /dev/urandom > file; sleep 4"]
 
 
 def cells(folder: Path) -> dict[str, dict[str, Any]]:
     """Those that ended, by name."""
     try:
-        return {cell["cell"]: cell for cell in json.loads((folder / "manifest.json").read_text())["cells"]}
+        return {
+            cell["cell"]: cell
+            for cell in json.loads((folder / "manifest.json").read_text())["cells"]
+        }
     except FileNotFoundError:
         return {}
 
@@ -43,7 +60,13 @@ def test_ctrl_c_keeps_the_cells_that_are_done(tmp_path: Path, vm_lab: VmLab) -> 
     name, _, value = tag.partition("=")
     environment = os.environ | {name: value, "TMPDIR": str(tmp_path / "tmp")}
     with (tmp_path / "said").open("w+") as said:
-        process = subprocess.Popen([*PROGRAM, *BEGIN, folder, *WORK], env=environment, stdout=said, stderr=said, start_new_session=True)
+        process = subprocess.Popen(
+            [*PROGRAM, *BEGIN, folder, *WORK],
+            env=environment,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
         while not cells(folder) and process.poll() is None:
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
@@ -62,12 +85,18 @@ def test_ctrl_c_keeps_the_cells_that_are_done(tmp_path: Path, vm_lab: VmLab) -> 
     assert samples(folder, set(kept)) == measured
 
 
-def test_ctrl_c_does_not_wait_for_a_snapshot_that_is_being_made(tmp_path: Path, no_snapshots: Path) -> None:
+def test_ctrl_c_does_not_wait_for_a_snapshot_that_is_being_made(
+    tmp_path: Path, no_snapshots: Path
+) -> None:
     said = tmp_path / "said"
     with said.open("w") as output:
         environment = os.environ | {"XDG_CACHE_HOME": str(no_snapshots)}
         process = subprocess.Popen(
-            [*PROGRAM, *BEGIN, tmp_path / "run", *WORK], env=environment, stdout=output, stderr=output, start_new_session=True
+            [*PROGRAM, *BEGIN, tmp_path / "run", *WORK],
+            env=environment,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
         )
         while "booting a guest" not in said.read_text() and process.poll() is None:
             time.sleep(0.1)

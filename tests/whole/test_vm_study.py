@@ -1,4 +1,5 @@
-"""A whole study in guests, all nine file systems, begun and then gone on with: as small as it can be and still be judged."""
+"""A whole study in guests, all nine file systems, begun and then gone on with: as small as it can
+be and still be judged."""
 
 import math
 import os
@@ -16,17 +17,20 @@ from fscost.study.model import Criterion
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 TINY = {"big_mib": "7", "files": "400", "directories": "40"}
-"""nilfs2 counts used space by segments of 8 MiB: overwriting the large file begins one, and so do the small ones after it."""
+"""nilfs2 counts used space by segments of 8 MiB: overwriting the large file begins one, and so do
+the small ones after it."""
 DECIDED = {
     "reiserfs stores small files in the least space": Verdict.REPRODUCED,
     "nilfs2 writes round the whole device": Verdict.REPRODUCED,
     "nilfs2 keeps continuous snapshots": Verdict.REPRODUCED,
 }
-"""By bytes and space, which hardly depend on the scale: a wrong formula or a wrong metric would tell otherwise."""
+"""By bytes and space, which hardly depend on the scale: a wrong formula or a wrong metric would
+tell otherwise."""
 
 
 def run(folder: Path, repetitions: int) -> RunOutcome:
-    """In a lab and with a lock of its own, as by another call of the program; bytes do not mind company."""
+    """In a lab and with a lock of its own, as by another call of the program; bytes do not mind
+    company."""
     found = study.load("nine-filesystems")
     spec = study.plan(
         found,
@@ -42,7 +46,8 @@ def run(folder: Path, repetitions: int) -> RunOutcome:
 
 
 def side(criterion: Criterion, interval: Interval) -> Outcome:
-    """Of the bounds on which the interval lies; what two repetitions show depends on the host, so no test says which."""
+    """Of the bounds on which the interval lies; what two repetitions show depends on the host, so
+    no test says which."""
     assert interval.low is not None
     assert interval.high is not None
     least = -math.inf if criterion.at_least is None else criterion.at_least
@@ -60,12 +65,16 @@ def test_all_nine_are_measured_and_every_claim_is_judged_by_samples(tmp_path: Pa
     assert manifest.skipped == []
     assert len(manifest.done) == 18
     for cell in manifest.done:
-        assert cell.facts["conservation"].startswith("the recording's bytes equal the kernel's counters"), cell.cell
+        assert cell.facts["conservation"].startswith(
+            "the recording's bytes equal the kernel's counters"
+        ), cell.cell
         assert "not_explained" not in cell.facts, (cell.cell, cell.facts["not_explained"])
 
     report = study.report(study.load("nine-filesystems"), results)
     [findings] = report.findings
-    criteria = [(judged.claim.text, entry) for judged in findings.claims for entry in judged.criteria]
+    criteria = [
+        (judged.claim.text, entry) for judged in findings.claims for entry in judged.criteria
+    ]
     for claim, entry in criteria:
         if entry.criterion.formula is None:
             assert entry.outcome is Outcome.OPEN
@@ -74,19 +83,30 @@ def test_all_nine_are_measured_and_every_claim_is_judged_by_samples(tmp_path: Pa
         if entry.measured.because.endswith("needed)"):
             continue  # a precondition: so small a run cannot show it
         assert entry.measured.interval.n == 2
-        times = any(reference.metric == "wall_s" for reference in entry.criterion.formula.references)
+        times = any(
+            reference.metric == "wall_s" for reference in entry.criterion.formula.references
+        )
         # Under KVM a guest's time is one, and decides.
         waits = times and entry.measured.is_virtual
         expected = Outcome.OPEN if waits else side(entry.criterion, entry.measured.interval)
         assert entry.outcome is expected, (claim, entry.measured)
         assert bool(entry.measured.because) == (expected is Outcome.OPEN), (claim, entry.measured)
         assert ("emulated" in entry.measured.because) == waits, (claim, entry.measured)
-    assert {judged.claim.text: judged.verdict for judged in findings.claims if judged.claim.text in DECIDED} == DECIDED
+    assert {
+        judged.claim.text: judged.verdict
+        for judged in findings.claims
+        if judged.claim.text in DECIDED
+    } == DECIDED
 
     for table, lines in findings.tables:
         for line in lines:
             for short, measured in line.measured.items():
-                assert measured.interval is not None, (table.title, line.line.label, short, measured.because)
+                assert measured.interval is not None, (
+                    table.title,
+                    line.line.label,
+                    short,
+                    measured.because,
+                )
     written = {
         (row["profile"], row["phase"], row["repetition"], row["metric"]): row["value"]
         for row in results.samples.to_pylist()
@@ -94,6 +114,9 @@ def test_all_nine_are_measured_and_every_claim_is_judged_by_samples(tmp_path: Pa
     }
     for (profile, phase, repetition, metric), value in written.items():
         if metric == "device_fresh_write_bytes":
-            assert 0 <= value <= written[profile, phase, repetition, "device_write_bytes"], (profile, phase)
+            assert 0 <= value <= written[profile, phase, repetition, "device_write_bytes"], (
+                profile,
+                phase,
+            )
     for profile in {profile for profile, *_ in written}:
         assert written[profile, "write", 0, "device_write_bytes"] >= 7 << 20, profile

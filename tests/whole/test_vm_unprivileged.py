@@ -1,4 +1,5 @@
-"""A whole comparison as an ordinary user: no root, no capability, nothing but QEMU and what anybody may read."""
+"""A whole comparison as an ordinary user: no root, no capability, nothing but QEMU and what anybody
+may read."""
 
 import contextlib
 import json
@@ -33,7 +34,14 @@ class Somebody:
     def command(self, *words: str) -> list[str]:
         if os.geteuid() != 0:
             return list(words)
-        ids = (f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all")
+        ids = (
+            f"--reuid={self.uid}",
+            f"--regid={self.uid}",
+            "--clear-groups",
+            "--no-new-privs",
+            "--inh-caps=-all",
+            "--bounding-set=-all",
+        )
         return ["setpriv", *ids, *words]
 
     @property
@@ -50,13 +58,20 @@ class Somebody:
         }
 
     def python(self) -> list[str]:
-        """One that this user may run, with what is installed for ours: a root's own Python may lie in root's home."""
+        """One that this user may run, with what is installed for ours: a root's own Python may lie
+        in root's home."""
         for python in (sys.executable, "/usr/bin/python3"):
-            probe = self.command(python, "-c", "import fscost._native, sys; print(sys.version_info[:2])")
-            answer = subprocess.run(probe, env=self.environment, cwd="/", capture_output=True, text=True, check=False)
+            probe = self.command(
+                python, "-c", "import fscost._native, sys; print(sys.version_info[:2])"
+            )
+            answer = subprocess.run(
+                probe, env=self.environment, cwd="/", capture_output=True, text=True, check=False
+            )
             if answer.stdout.strip() == str(sys.version_info[:2]):
                 return [python]
-        pytest.skip(f"user {self.uid} may not enter this checkout, or has no Python {sys.version_info[:2]}: {answer.stderr.strip()[-200:]}")
+        pytest.skip(
+            f"user {self.uid} may not enter this checkout, or has no Python {sys.version_info[:2]}: {answer.stderr.strip()[-200:]}"
+        )
 
 
 @pytest.fixture
@@ -83,10 +98,18 @@ def privileges(root: int) -> dict[str, set[tuple[str, str]]]:
     for process in family(root):
         folder = Path("/proc", str(process.pid))
         with contextlib.suppress(OSError):
-            status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+            status = dict(
+                line.split(":", 1) for line in (folder / "status").read_text().splitlines()
+            )
             # A program's name first and last: one that is executed meanwhile is not charged with
             # what the one before it held.
-            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            words = (
+                (folder / "cmdline")
+                .read_bytes()
+                .replace(b"\0", b" ")
+                .decode(errors="replace")
+                .strip()
+            )
             if words and words == process.command:
                 held = (status["Uid"].split()[1], status["CapEff"].strip())
                 found.setdefault(Path(words.split()[0]).name, set()).add(held)
@@ -113,10 +136,19 @@ def test_a_comparison_by_an_ordinary_user(somebody: Somebody) -> None:
         "--max-repetitions",
         "1",
     ]
-    words += ["--out", str(out), "--", "sh", "-c", "id -u > who; head -c 3000000 /dev/urandom > file"]
+    words += [
+        "--out",
+        str(out),
+        "--",
+        "sh",
+        "-c",
+        "id -u > who; head -c 3000000 /dev/urandom > file",
+    ]
     seen: dict[str, set[tuple[str, str]]] = {}
     with (somebody.home / "said").open("w+") as said:
-        process = subprocess.Popen(somebody.command(*words), env=somebody.environment, cwd="/", stdout=said, stderr=said)
+        process = subprocess.Popen(
+            somebody.command(*words), env=somebody.environment, cwd="/", stdout=said, stderr=said
+        )
         while process.poll() is None:
             for program, held in privileges(process.pid).items():
                 seen.setdefault(program, set()).update(held)
@@ -126,11 +158,14 @@ def test_a_comparison_by_an_ordinary_user(somebody: Somebody) -> None:
     assert process.returncode == 0, text
     # Asked for no lab, it took the one that can, and said why.
     assert "lab vm, because the native lab cannot run here: " in text, text
-    # It confines QEMU from a user namespace of its own, where it has capabilities until QEMU begins.
+    # It confines QEMU from a user namespace of its own, where it has capabilities until QEMU
+    # begins.
     confining = seen.pop("fscost-agent", set())
     assert {uid for uid, _ in confining} <= {str(somebody.uid)}, seen
     assert {"qemu-system-x86_64", "fscost-disk"} <= set(seen), seen
-    assert {held for program in seen.values() for held in program} == {(str(somebody.uid), f"{0:016x}")}, seen
+    assert {held for program in seen.values() for held in program} == {
+        (str(somebody.uid), f"{0:016x}")
+    }, seen
     manifest = json.loads((out / "manifest.json").read_text())
     assert [cell["status"] for cell in manifest["cells"]] == ["done"] * 4
     assert manifest["environment"]["guest"]["accelerator"] in ("tcg", "kvm")
@@ -141,14 +176,30 @@ def test_a_kernel_is_fetched_by_an_ordinary_user(somebody: Somebody) -> None:
     """apt-get downloads for everybody; its own lists are what root fetched last."""
     own = somebody.home / "cache" / "fscost" / "kernels" / kernels.DEFAULT
     shutil.rmtree(own)
-    words = [*somebody.python(), "-c", "from fscost.cli.app import main; main()", "doctor", "--fetch", kernels.DEFAULT]
-    ended = subprocess.run(somebody.command(*words), env=somebody.environment, cwd="/", capture_output=True, text=True)
+    words = [
+        *somebody.python(),
+        "-c",
+        "from fscost.cli.app import main; main()",
+        "doctor",
+        "--fetch",
+        kernels.DEFAULT,
+    ]
+    ended = subprocess.run(
+        somebody.command(*words), env=somebody.environment, cwd="/", capture_output=True, text=True
+    )
     if ended.returncode != 0:
         assert "sudo apt-get update" in ended.stderr, ended.stderr
         assert [path.name for path in own.parent.iterdir()] == [".lock"]
         pytest.skip(f"nothing to fetch from: {ended.stderr.strip()[-300:]}")
-    assert sorted(path.name for path in own.iterdir()) == [cache.COMPLETE, "VERSION", "modules", "vmlinux"]
+    assert sorted(path.name for path in own.iterdir()) == [
+        cache.COMPLETE,
+        "VERSION",
+        "modules",
+        "vmlinux",
+    ]
     assert {path.stat().st_uid for path in own.rglob("*")} == {somebody.uid}
     assert sorted(path.name for path in own.parent.iterdir()) == [".lock", kernels.DEFAULT]
-    [line] = [line for line in ended.stdout.splitlines() if f"guest kernel {kernels.DEFAULT}" in line]
+    [line] = [
+        line for line in ended.stdout.splitlines() if f"guest kernel {kernels.DEFAULT}" in line
+    ]
     assert line.split()[0] == "ok", ended.stdout

@@ -1,4 +1,5 @@
-"""A real workload on models of devices: every page is accounted for, and the host's bytes are the kernel's."""
+"""A real workload on models of devices: every page is accounted for, and the host's bytes are the
+kernel's."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     folder = tmp_path_factory.mktemp("wear") / "run"
     prepare = "head -c 8M /dev/urandom > f; cat f > g; cat g > /dev/null"
     _, values = compare(
-        folder, "--size", "64M", "--prepare", prepare, "--ssd", COLUMN, *on("ext4", "xfs -m reflink=0"), "--", "sh", "-c", REWRITES
+        folder,
+        "--size",
+        "64M",
+        "--prepare",
+        prepare,
+        "--ssd",
+        COLUMN,
+        *on("ext4", "xfs -m reflink=0"),
+        "--",
+        "sh",
+        "-c",
+        REWRITES,
     )
     return folder, values
 
@@ -37,12 +49,19 @@ def test_pages_are_conserved_by_each_grouping(run: tuple[Path, Any], device: str
             assert found.host_write_bytes == values[profile, "total", "device_write_bytes"]
             assert sum(each.host_write_bytes for each in found.charges) == found.host_write_bytes
             if by is wear.By.CAUSE:
-                # Joined natively with the requests, and summed in Arrow: the same bytes of each cause.
-                written = {each.name: each.host_write_bytes for each in found.charges if each.host_write_bytes}
+                # Joined natively with the requests, and summed in Arrow: the same bytes of each
+                # cause.
+                written = {
+                    each.name: each.host_write_bytes
+                    for each in found.charges
+                    if each.host_write_bytes
+                }
                 assert written == {row["cause"]: row["length_sum"] for row in explained}
             programs = sum(each.program_bytes + each.padding_bytes for each in found.charges)
             for copies in ("moved_bytes", "caused_bytes"):
-                assert sum(getattr(each, copies) for each in found.charges) == pytest.approx(found.copy_bytes), by
+                assert sum(getattr(each, copies) for each in found.charges) == pytest.approx(
+                    found.copy_bytes
+                ), by
             assert programs + found.copy_bytes == pytest.approx(found.nand_write_bytes), by
             assert found.nand_write_bytes >= found.host_write_bytes
             totals.add(found.nand_write_bytes)

@@ -1,4 +1,5 @@
-"""Zeroes that a loop device makes holes of, and discards, which look alike: the kernel's counters tell how many bytes were which, and so do our rows."""
+"""Zeroes that a loop device makes holes of, and discards, which look alike: the kernel's counters
+tell how many bytes were which, and so do our rows."""
 
 from typing import Any
 
@@ -20,7 +21,9 @@ TRIM = "fstrim -v {dir}"
 ZERO_OUT = "for i in $(seq 20); do fallocate -l 32768 z$i; done; sync; for i in $(seq 20); do head -c 4096 /dev/urandom | dd of=z$i conv=notrunc status=none; done"
 
 
-def run(bench: Any, spelled: str, *steps: str) -> tuple[dict[str, dict[str, float]], dict[str, int], Any]:
+def run(
+    bench: Any, spelled: str, *steps: str
+) -> tuple[dict[str, dict[str, float]], dict[str, int], Any]:
     """What each phase wrote, of what, and what the kernel counted as discarded."""
     named = [Step(f"step{number}", step) for number, step in enumerate(steps)]
     result = bench.done(bench.cell(spelled, *named), look=explained.add_to, keep_recording=True)
@@ -31,7 +34,10 @@ def run(bench: Any, spelled: str, *steps: str) -> tuple[dict[str, dict[str, floa
     for phase, values in phases.items():
         assert sum(values[kind] for kind in written.KINDS) == values["device_write_bytes"], phase
     whole = analyze.explain(result.recording)
-    punched = {interval.name: sum(disk["punch_bytes"] for disk in interval.disks.values()) for interval in capture.intervals(result.recording)}
+    punched = {
+        interval.name: sum(disk["punch_bytes"] for disk in interval.disks.values())
+        for interval in capture.intervals(result.recording)
+    }
     assert not any(whole.punched_bytes[phase] > punched[phase] for phase in punched)
     return phases, punched, whole
 
@@ -46,9 +52,13 @@ def run(bench: Any, spelled: str, *steps: str) -> tuple[dict[str, dict[str, floa
         (f"ext4 -O ^has_journal {LAZY},discard", [f"{MAKE}; {TRIM}; {WAIT}"]),
     ],
 )
-def test_inode_tables_that_are_zeroed_later_are_known(bench: Any, spelled: str, steps: list[str]) -> None:
+def test_inode_tables_that_are_zeroed_later_are_known(
+    bench: Any, spelled: str, steps: list[str]
+) -> None:
     phases, punched, whole = run(bench, spelled, *steps)
-    lazy = sum(values["lazy_init_write_bytes"] for phase, values in phases.items() if phase != "total")
+    lazy = sum(
+        values["lazy_init_write_bytes"] for phase, values in phases.items() if phase != "total"
+    )
     assert lazy > 4 * MIB
     assert sum(whole.punched_bytes.values()) >= lazy
     assert all(values[written.UNKNOWN] == 0 for phase, values in phases.items() if phase != "mkfs")

@@ -1,4 +1,5 @@
-"""Inputs: the same bytes for the same request, whole or not there, and nothing that a hostile tarball can reach."""
+"""Inputs: the same bytes for the same request, whole or not there, and nothing that a hostile
+tarball can reach."""
 
 import errno
 import gzip
@@ -45,7 +46,9 @@ def test_same_seed_same_bytes(name: str, tmp_path: Path) -> None:
     assert first.name == prepared(tmp_path / "b", name).name
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - {"fsync-log", "random-read", "random-write", "sync-threads"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(NAMES) - {"fsync-log", "random-read", "random-write", "sync-threads"})
+)
 def test_other_seed_other_bytes(name: str, tmp_path: Path) -> None:
     first, second = prepared(tmp_path, name), prepared(tmp_path, name, seed=2)
     assert first != second
@@ -67,7 +70,9 @@ def test_a_command_has_no_input(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_an_interrupted_input_is_never_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_input_is_never_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real: Callable[[Path, Request], None] = RECIPES["tree"]
 
     def half(folder: Path, request: Request) -> None:
@@ -91,7 +96,9 @@ def test_an_interrupted_input_is_never_used(tmp_path: Path, monkeypatch: pytest.
     assert [path.name for path in tmp_path.iterdir()] == [done.name]
 
 
-def test_a_full_host_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_host_disk_is_one_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(folder: Path, request: Request) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -102,9 +109,16 @@ def test_a_full_host_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest
 
 
 def git(*arguments: str, cwd: Path) -> str:
-    environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b"}
+    environment = {
+        **os.environ,
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+    }
     environment |= {"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
-    return subprocess.run(["git", *arguments], cwd=cwd, env=environment, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", *arguments], cwd=cwd, env=environment, check=True, capture_output=True, text=True
+    ).stdout
 
 
 def from_source(source: Path, folder: Path) -> Path:
@@ -142,13 +156,17 @@ def make_tar(path: Path, members: list[tuple[tarfile.TarInfo, bytes]], mode: str
     return path
 
 
-def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644) -> tarfile.TarInfo:
+def member(
+    name: str, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644
+) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.mode = kind, link, mode
     return info
 
 
-@pytest.mark.parametrize(("suffix", "mode"), [("tar", "w"), ("tar.gz", "w:gz"), ("tar.xz", "w:xz"), ("tar.bz2", "w:bz2")])
+@pytest.mark.parametrize(
+    ("suffix", "mode"), [("tar", "w"), ("tar.gz", "w:gz"), ("tar.xz", "w:xz"), ("tar.bz2", "w:bz2")]
+)
 def test_a_tarball_as_source(suffix: str, mode: str, tmp_path: Path) -> None:
     tar = make_tar(
         tmp_path / f"p.{suffix}",
@@ -165,7 +183,13 @@ def test_a_tarball_as_source(suffix: str, mode: str, tmp_path: Path) -> None:
     repo = from_source(tar, tmp_path / "in")
     listed = git("ls-tree", "-r", "-z", "HEAD", cwd=repo).split("\0")[:-1]
     modes = {entry.split("\t")[1]: entry.split()[0] for entry in listed}
-    assert modes == {"Makefile": "100644", "run": "100755", 'odd "name"\n\\x': "100644", "link": "120000", "hard": "100644"}
+    assert modes == {
+        "Makefile": "100644",
+        "run": "100755",
+        'odd "name"\n\\x': "100644",
+        "link": "120000",
+        "hard": "100644",
+    }
     assert git("show", "HEAD:hard", cwd=repo) == "all:\n"
 
 
@@ -196,10 +220,18 @@ def test_hostile_tarballs(info: tarfile.TarInfo, words: str, tmp_path: Path) -> 
 
 
 def test_a_file_through_a_link_stays_inside(tmp_path: Path) -> None:
-    """A link out, then a file "through" it: in git the later entry takes the link's place; nothing outside is touched."""
+    """A link out, then a file "through" it: in git the later entry takes the link's place; nothing
+    outside is touched."""
     outside = tmp_path / "outside"
     outside.mkdir()
-    tar = make_tar(tmp_path / "p.tar", [(member("d", tarfile.SYMTYPE, str(outside)), b""), (member("d/evil"), b"1"), (member("e"), b"2")])
+    tar = make_tar(
+        tmp_path / "p.tar",
+        [
+            (member("d", tarfile.SYMTYPE, str(outside)), b""),
+            (member("d/evil"), b"1"),
+            (member("e"), b"2"),
+        ],
+    )
     repo = from_source(tar, tmp_path / "in")
     git("clone", "-q", str(repo), str(tmp_path / "tree"), cwd=tmp_path)
     assert not list(outside.iterdir())
@@ -207,17 +239,26 @@ def test_a_file_through_a_link_stays_inside(tmp_path: Path) -> None:
 
 
 @pytest.mark.root
-def test_a_repository_of_another_user_is_cloned_and_no_other_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repository_of_another_user_is_cloned_and_no_other_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = tmp_path / "source"
     source.mkdir()
-    for command in (("init", "-q"), ("-c", "user.name=a", "-c", "user.email=a", "commit", "-q", "--allow-empty", "-m", "1")):
+    for command in (
+        ("init", "-q"),
+        ("-c", "user.name=a", "-c", "user.email=a", "commit", "-q", "--allow-empty", "-m", "1"),
+    ):
         git(*command, cwd=source)
     for path in (source, *source.rglob("*")):
         os.chown(path, 65534, 65534)
     settings: list[str] = []
     original = repository.run_git
     monkeypatch.setattr(
-        repository, "run_git", lambda folder, *words: settings.append((folder / "gitconfig").read_text()) or original(folder, *words)
+        repository,
+        "run_git",
+        lambda folder, *words: (
+            settings.append((folder / "gitconfig").read_text()) or original(folder, *words)
+        ),
     )
     assert from_source(source, tmp_path / "in").is_dir()
     assert settings
@@ -226,7 +267,9 @@ def test_a_repository_of_another_user_is_cloned_and_no_other_is_trusted(tmp_path
 
 @pytest.mark.parametrize("cut", [600, -700, -20])
 def test_cut_tarballs(cut: int, tmp_path: Path) -> None:
-    whole = make_tar(tmp_path / "p.tar.gz", [(member(f"f{i}"), os.urandom(5000)) for i in range(5)], "w:gz")
+    whole = make_tar(
+        tmp_path / "p.tar.gz", [(member(f"f{i}"), os.urandom(5000)) for i in range(5)], "w:gz"
+    )
     part = tmp_path / "cut.tar.gz"
     part.write_bytes(whole.read_bytes()[:cut])
     with pytest.raises(InputError):
@@ -240,7 +283,11 @@ def test_an_empty_tarball(tmp_path: Path) -> None:
 
 
 def test_a_corrupted_tarball(tmp_path: Path) -> None:
-    whole = bytearray(make_tar(tmp_path / "p.tar.gz", [(member(f"f{i}"), os.urandom(5000)) for i in range(5)], "w:gz").read_bytes())
+    whole = bytearray(
+        make_tar(
+            tmp_path / "p.tar.gz", [(member(f"f{i}"), os.urandom(5000)) for i in range(5)], "w:gz"
+        ).read_bytes()
+    )
     whole[len(whole) // 2] ^= 0xFF
     part = tmp_path / "bad.tar.gz"
     part.write_bytes(whole)
@@ -256,4 +303,7 @@ def test_a_tree_has_as_many_directories_as_asked_for(tmp_path: Path) -> None:
     assert made is not None
     with zipfile.ZipFile(made / "tree.zip") as archive:
         members = archive.infolist()
-    assert (sum(member.is_dir() for member in members), sum(not member.is_dir() for member in members)) == (18, 100)
+    assert (
+        sum(member.is_dir() for member in members),
+        sum(not member.is_dir() for member in members),
+    ) == (18, 100)

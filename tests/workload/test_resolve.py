@@ -49,7 +49,10 @@ def test_every_step_is_complete(name: str) -> None:
 
 
 def test_scale_changes_amounts_and_needs() -> None:
-    small, large = workload.resolve("small-files", scale=0.5), workload.resolve("small-files", scale=2)
+    small, large = (
+        workload.resolve("small-files", scale=0.5),
+        workload.resolve("small-files", scale=2),
+    )
     assert dict(small.options)["files"] == 1500
     assert dict(large.options)["files"] == 6000
     assert large.disk_bytes > small.disk_bytes
@@ -59,7 +62,9 @@ def test_scale_changes_amounts_and_needs() -> None:
 
 def test_given_options_stand_as_they_are_and_needs_follow() -> None:
     plain = workload.resolve("small-files", scale=10)
-    given_ = workload.resolve("small-files", scale=10, options={"files": "3000", "file_bytes": "8k"})
+    given_ = workload.resolve(
+        "small-files", scale=10, options={"files": "3000", "file_bytes": "8k"}
+    )
     assert dict(given_.options) == {"files": 3000, "file_bytes": 8192}
     assert plain.write_bytes_estimate is not None
     assert given_.write_bytes_estimate == plain.write_bytes_estimate // 5
@@ -116,11 +121,18 @@ def test_sources_are_checked_before_anything_runs(tmp_path: Path) -> None:
 
 
 def test_the_make_command_of_a_source_is_an_option() -> None:
-    steps = {step.name: step.shell for step in workload.resolve("source-tree", options={"make": "make -s defconfig && make -j2"}).steps}
+    steps = {
+        step.name: step.shell
+        for step in workload.resolve(
+            "source-tree", options={"make": "make -s defconfig && make -j2"}
+        ).steps
+    }
     assert steps["make"].endswith("cd tree; make -s defconfig && make -j2")
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1))
+@given(
+    st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1)
+)
 def test_a_command_is_run_exactly_as_given(words: list[str]) -> None:
     try:
         resolved = workload.command(words)
@@ -137,11 +149,17 @@ def test_a_command_as_text_is_the_shells() -> None:
 
 def test_prepare_steps_come_first_unmeasured() -> None:
     resolved = workload.command(["make", "-j2"], prepare=["cp -a /src {dir}/src", "sync"])
-    assert [(step.name, step.measured) for step in resolved.steps] == [("prepare-1", False), ("prepare-2", False), ("run", True)]
+    assert [(step.name, step.measured) for step in resolved.steps] == [
+        ("prepare-1", False),
+        ("prepare-2", False),
+        ("run", True),
+    ]
     assert resolved.name == "make -j2"
 
 
-@pytest.mark.parametrize(("words", "prepare"), [([], []), ("  ", []), (["a\0b"], []), (["ls"], [""])])
+@pytest.mark.parametrize(
+    ("words", "prepare"), [([], []), ("  ", []), (["a\0b"], []), (["ls"], [""])]
+)
 def test_empty_commands(words: list[str] | str, prepare: list[str]) -> None:
     with pytest.raises(InputError):
         workload.command(words, prepare=prepare)

@@ -49,14 +49,31 @@ def run(resolved: Workload, folder: Path, type_: str = "ext4", options: str = "r
     base.mkdir()
     script = SCRIPT
     for step in resolved.steps:
-        shell = step.shell.replace("{dir}", f"{base}/fs").replace("{input}", str(made)).replace("{scratch}", f"{base}/scratch")
+        shell = (
+            step.shell.replace("{dir}", f"{base}/fs")
+            .replace("{input}", str(made))
+            .replace("{scratch}", f"{base}/scratch")
+        )
         if step.drop_caches:
             script += "sync -f fs; echo 3 > /proc/sys/vm/drop_caches\n"
         script += f'before=$(written)\n(cd fs; exec env -i PATH="$PATH" HOME={base}/scratch TMPDIR={base}/scratch LC_ALL=C sh -c {shlex.quote(shell)}) >&2\n'
         script += f"after=$(written)\nprintf 'step\\t%s\\t%s\\n' {step.name} $((after - before))\n"
     script += "find fs -type f -printf 'file\\t%P\\t%s\\n'\n"
-    environment = {**os.environ, "BASE": str(base), "DISK_BYTES": str(DISK_BYTES), "TYPE": type_, "MKFS": MKFS[type_], "OPTIONS": options}
-    done = subprocess.run(["unshare", "-m", "sh", "-c", script], env=environment, capture_output=True, text=True, timeout=600)
+    environment = {
+        **os.environ,
+        "BASE": str(base),
+        "DISK_BYTES": str(DISK_BYTES),
+        "TYPE": type_,
+        "MKFS": MKFS[type_],
+        "OPTIONS": options,
+    }
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return Ran(done.stdout)
 
@@ -80,8 +97,12 @@ def test_source_tree_of_a_tarball(tmp_path: Path) -> None:
     source.mkdir()
     (source / "Makefile").write_text("hello: hello.c\nclean:\n\trm -f hello\n")
     (source / "hello.c").write_text("int main(void) { return 0; }\n")
-    subprocess.run(["tar", "-C", tmp_path, "-cJf", tmp_path / "hello.tar.xz", "hello-1"], check=True)
-    resolved = workload.resolve("source-tree", source=tmp_path / "hello.tar.xz", options={"clean": "true"})
+    subprocess.run(
+        ["tar", "-C", tmp_path, "-cJf", tmp_path / "hello.tar.xz", "hello-1"], check=True
+    )
+    resolved = workload.resolve(
+        "source-tree", source=tmp_path / "hello.tar.xz", options={"clean": "true"}
+    )
     assert "tree/hello" in run(resolved, tmp_path).files
 
 
@@ -98,10 +119,14 @@ def test_read_all_shows_access_times(tmp_path: Path) -> None:
     for options in ("strictatime", "relatime", "noatime"):
         folder = tmp_path / options
         folder.mkdir()
-        written[options] = run(workload.resolve("read-all", scale=0.2), folder, options=options).written
+        written[options] = run(
+            workload.resolve("read-all", scale=0.2), folder, options=options
+        ).written
     assert written["strictatime"]["read"] > 100_000
     assert written["strictatime"]["read-again"] > 100_000
-    assert written["relatime"]["read"] > 100_000, "fresh files: the first read counts under relatime"
+    assert written["relatime"]["read"] > 100_000, (
+        "fresh files: the first read counts under relatime"
+    )
     assert written["relatime"]["read-again"] < 20_000
     assert written["noatime"]["read"] < 20_000
     assert written["noatime"]["read-again"] < 20_000
@@ -120,26 +145,37 @@ def test_big_file_of_text_compresses_and_random_does_not(tmp_path: Path) -> None
     for content in ("random", "text"):
         (tmp_path / content).mkdir()
         resolved = workload.resolve("big-file", options={"mib": 16, "content": content})
-        written[content] = run(resolved, tmp_path / content, "btrfs", "compress=zstd").written["write"]
+        written[content] = run(resolved, tmp_path / content, "btrfs", "compress=zstd").written[
+            "write"
+        ]
     assert written["random"] >= 16 << 20
     assert written["text"] < 10 << 20
 
 
 def test_fsync_log(tmp_path: Path) -> None:
-    ran = run(workload.resolve("fsync-log", options={"appends": 50, "record_bytes": "1000"}), tmp_path)
+    ran = run(
+        workload.resolve("fsync-log", options={"appends": 50, "record_bytes": "1000"}), tmp_path
+    )
     assert ran.files == {"log": 50_000}
     assert ran.written["append"] > 50 * 4096, "each fsync writes"
 
 
 def test_random_write(tmp_path: Path) -> None:
-    ran = run(workload.resolve("random-write", options={"file_mib": 16, "writes": 512, "fsync_every": 0}), tmp_path)
+    ran = run(
+        workload.resolve("random-write", options={"file_mib": 16, "writes": 512, "fsync_every": 0}),
+        tmp_path,
+    )
     assert dict.fromkeys(ran.files, 1 << 20) == ran.files
     assert len(ran.files) == 16
     assert 0.7 * 512 * 4096 < ran.written["random-write"] < 2 * 512 * 4096
 
 
 def test_random_read_writes_access_times_only(tmp_path: Path) -> None:
-    ran = run(workload.resolve("random-read", options={"file_mib": 16, "reads": 512}), tmp_path, options="noatime")
+    ran = run(
+        workload.resolve("random-read", options={"file_mib": 16, "reads": 512}),
+        tmp_path,
+        options="noatime",
+    )
     assert len(ran.files) == 16
     assert ran.written["random-read"] < 20_000
 
@@ -156,7 +192,9 @@ def test_sync_threads(tmp_path: Path) -> None:
 def test_sqlite(journal: str, tmp_path: Path) -> None:
     resolved = workload.resolve("sqlite", scale=0.1, options={"journal": journal})
     ran = run(resolved, tmp_path)
-    assert set(ran.files) == {"database"}, "closed cleanly: neither a journal nor a write-ahead log is left"
+    assert set(ran.files) == {"database"}, (
+        "closed cleanly: neither a journal nor a write-ahead log is left"
+    )
     assert ran.written["insert"] > 20 * 4096
     assert ran.written["update"] > 20 * 4096
 
@@ -164,13 +202,24 @@ def test_sqlite(journal: str, tmp_path: Path) -> None:
 def test_sqlite_really_inserts(tmp_path: Path) -> None:
     made = inputs.prepare(workload.resolve("sqlite", scale=0.1), tmp_path)
     assert made is not None
-    sql = (made / "insert.sql").read_text() + (made / "update.sql").read_text() + "SELECT count(*) FROM item;"
-    done = subprocess.run(["sqlite3", "-batch", "-bail", ":memory:"], input=sql, capture_output=True, text=True, check=True)
+    sql = (
+        (made / "insert.sql").read_text()
+        + (made / "update.sql").read_text()
+        + "SELECT count(*) FROM item;"
+    )
+    done = subprocess.run(
+        ["sqlite3", "-batch", "-bail", ":memory:"],
+        input=sql,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.split()[-1] == "80"
 
 
 def test_reader_beside_fsync_multiplies(tmp_path: Path) -> None:
-    """The published effect: beside a neighbour's fsyncs the same reads cost several times what they cost alone; without access times nothing."""
+    """The published effect: beside a neighbour's fsyncs the same reads cost several times what they
+    cost alone; without access times nothing."""
     extra = {}
     alone = {}
     for options in ("relatime", "noatime"):
@@ -194,10 +243,14 @@ def test_reader_beside_fsync_ends_when_the_disk_is_full(tmp_path: Path) -> None:
     """The two wait for each other: one that fails must end the other, not leave it waiting."""
     resolved = workload.resolve("reader-beside-fsync", options={"files": 20, "fsyncs": 5})
     made = inputs.prepare(resolved, tmp_path / "in")
-    shell = resolved.steps[-1].shell.replace("{input}", str(made)).replace("{scratch}", str(tmp_path))
+    shell = (
+        resolved.steps[-1].shell.replace("{input}", str(made)).replace("{scratch}", str(tmp_path))
+    )
     (tmp_path / "together").write_text("")
     (tmp_path / "log").mkdir()  # dd cannot append to it
-    done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        ["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, timeout=30
+    )
     assert done.returncode != 0
 
 
@@ -206,8 +259,15 @@ def test_snapshot_find(tmp_path: Path) -> None:
     for options in ("relatime", "noatime"):
         folder = tmp_path / options
         folder.mkdir()
-        ran = run(workload.resolve("snapshot-find", options={"files": 600, "snapshots": 4}), folder, "btrfs", options)
+        ran = run(
+            workload.resolve("snapshot-find", options={"files": 600, "snapshots": 4}),
+            folder,
+            "btrfs",
+            options,
+        )
         assert len(ran.files) == 5 * 600
         written[options] = ran.written["find"]
-    assert written["relatime"] > 1 << 20, "every snapshot gets its own copy of the directories' leaves"
+    assert written["relatime"] > 1 << 20, (
+        "every snapshot gets its own copy of the directories' leaves"
+    )
     assert written["noatime"] < written["relatime"] / 10

@@ -7,7 +7,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// By this variable they are told from what a step leaves running: they may be daemons, with another parent and session than they began with.
+/// By this variable they are told from what a step leaves running: they may be daemons, with
+/// another parent and session than they began with.
 const MARKER: &str = "FSCOST_BACKGROUND";
 /// How long they may take to end when asked.
 const END_LIMIT: Duration = Duration::from_secs(10);

@@ -1,7 +1,9 @@
 //! How much metadata a btrfs holds, from sysfs; nothing for other file systems.
 //!
-//! The one place where the agent knows a file system by name: statvfs cannot tell metadata from data, and btrfs is the
-//! only one that says it without reading its structures (fs/btrfs/sysfs.c, `allocation/metadata/bytes_used`).
+//! The one place where the agent knows a file system by name: statvfs cannot tell metadata from
+//! data, and btrfs is the
+//! only one that says it without reading its structures (fs/btrfs/sysfs.c,
+//! `allocation/metadata/bytes_used`).
 
 use std::path::Path;
 

@@ -183,7 +183,8 @@ impl Cell {
         })
     }
 
-    /// Marks the begin of `name`, which is the end of the interval before; gives the counters of that instant.
+    /// Marks the begin of `name`, which is the end of the interval before; gives the counters of
+    /// that instant.
     fn boundary(
         &mut self,
         name: &str,
@@ -246,7 +247,8 @@ impl Cell {
     ) -> Result<()> {
         let is_first = self.step.is_empty();
         let counters = self.boundary(name, Some(measured))?;
-        // Whatever reached a disk between attaching and the first mark belongs to the first interval.
+        // Whatever reached a disk between attaching and the first mark belongs to the first
+        // interval.
         let begin = if is_first { BTreeMap::new() } else { counters };
         self.step = name.to_owned();
         self.kernel_log.skip();
@@ -345,7 +347,8 @@ impl Cell {
         mount::until_released(&self.launcher.dirs.fs, disks)
     }
 
-    /// A workload that unmounts or remounts the file system under test makes what is measured meaningless.
+    /// A workload that unmounts or remounts the file system under test makes what is measured
+    /// meaningless.
     fn check_mount(&self) -> Result<()> {
         let dir = &self.launcher.dirs.fs;
         let Some(earlier) = &self.mounted else {
@@ -382,7 +385,8 @@ impl Cell {
 
     fn drop_caches(&self) -> Result<()> {
         self.sync_file_system()?;
-        // At the begin of the file: the kernel ignores what is written elsewhere (sysctl_writes_strict).
+        // At the begin of the file: the kernel ignores what is written elsewhere
+        // (sysctl_writes_strict).
         rustix::io::pwrite(&self.drop_caches, b"3", 0)
             .map(drop)
             .context(Kind::Internal, || "write /proc/sys/vm/drop_caches")
@@ -397,7 +401,8 @@ impl Cell {
         Ok(())
     }
 
-    /// Whether the file system under test has no room: no block, or no inode where they are counted.
+    /// Whether the file system under test has no room: no block, or no inode where they are
+    /// counted.
     pub fn is_full(&self) -> bool {
         /// Less than this is as good as none: file systems keep a little for themselves.
         const AS_GOOD_AS_NONE: u64 = 256 * 1024;

@@ -45,7 +45,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// The log is standard error of `init`: it was opened when the host's directories were still visible.
+    /// The log is standard error of `init`: it was opened when the host's directories were still
+    /// visible.
     pub fn of_init() -> Result<Self> {
         let fd = std::io::stderr()
             .as_fd()
@@ -155,7 +156,8 @@ impl Launcher {
     }
 }
 
-/// Runs a command until it and all its descendants are gone, but what runs in the background. Fails with `kind` when it cannot be started.
+/// Runs a command until it and all its descendants are gone, but what runs in the background. Fails
+/// with `kind` when it cannot be started.
 pub fn run(
     command: &mut Command,
     kind: Kind,

@@ -1,8 +1,12 @@
-//! Confines a program that runs a virtual machine: another user, and a root in which most of the host is hidden.
+//! Confines a program that runs a virtual machine: another user, and a root in which most of the
+//! host is hidden.
 //!
-//! The program's root is a read-only copy of the host's mounts, in a mount namespace of its own. `/proc`, `/sys`, `/dev`, `/run`, `/root`
-//! and `/home` are empty in it, and so is every mount of a kernel interface elsewhere. What the guest reads is a second such copy at
-//! [`ROOT_SHARE`], with the folders in [`Confinement::shown`]; other folders for the guest are at `/run/fscost/NAME`.
+//! The program's root is a read-only copy of the host's mounts, in a mount namespace of its own.
+//! `/proc`, `/sys`, `/dev`, `/run`, `/root`
+//! and `/home` are empty in it, and so is every mount of a kernel interface elsewhere. What the
+//! guest reads is a second such copy at
+//! [`ROOT_SHARE`], with the folders in [`Confinement::shown`]; other folders for the guest are at
+//! `/run/fscost/NAME`.
 
 use crate::error::{CellError, Context, Kind, Result};
 use crate::mount_attributes::{self, set_attributes};
@@ -147,7 +151,8 @@ impl Confinement {
                 .context(Kind::Internal, || format!("make {}", path.display()))?;
             attach(node, path)?;
         }
-        // QEMU reads extended attributes, and the files that it inherits, through it; no other process is seen.
+        // QEMU reads extended attributes, and the files that it inherits, through it; no other
+        // process is seen.
         make_dir(Path::new("/proc/self/fd"))?;
         attach(&descriptors, Path::new("/proc/self/fd"))?;
         make_dir(Path::new(ROOT_SHARE))?;
@@ -172,7 +177,8 @@ impl Confinement {
         seal()
     }
 
-    /// A copy of the mount of `folder` in which the owner of the folder is the user that the program becomes.
+    /// A copy of the mount of `folder` in which the owner of the folder is the user that the
+    /// program becomes.
     fn readable(&self, folder: &Path) -> Result<OwnedFd> {
         let tree = copy(folder)?;
         let owner = fs::metadata(folder)
@@ -180,7 +186,8 @@ impl Confinement {
         if let Some(user) = self.user
             && user.0 != owner.uid()
         {
-            // Not every file system can (mount_setattr(2), ID-mapped mounts): then the folder shows what anybody may read.
+            // Not every file system can (mount_setattr(2), ID-mapped mounts): then the folder shows
+            // what anybody may read.
             let _ = mount_attributes::exchange_owner(&tree, (owner.uid(), owner.gid()), user);
         }
         set_attributes(
@@ -218,7 +225,8 @@ fn leave_mounts(flags: UnshareFlags) -> Result<()> {
     .context(Kind::Internal, || "make every mount private")
 }
 
-/// A detached copy of a mount and those below it. Recursive, because a user namespace may not uncover what mounts hide.
+/// A detached copy of a mount and those below it. Recursive, because a user namespace may not
+/// uncover what mounts hide.
 fn copy(path: &Path) -> Result<OwnedFd> {
     open_tree(
         CWD,
@@ -243,7 +251,8 @@ fn attach(tree: &OwnedFd, place: &Path) -> Result<()> {
     .context(Kind::Internal, || format!("attach {}", place.display()))
 }
 
-/// Makes `root` this process's root, and takes the old one away (pivot_root(2), "pivot_root(".", ".")").
+/// Makes `root` this process's root, and takes the old one away (pivot_root(2), "pivot_root(".",
+/// ".")").
 fn enter_root(root: &OwnedFd) -> Result<()> {
     attach(root, Path::new("/proc"))?;
     rustix::process::chdir("/proc")
@@ -253,7 +262,8 @@ fn enter_root(root: &OwnedFd) -> Result<()> {
         .context(Kind::Internal, || "enter the new root")
 }
 
-/// Covers what a guest must not see below `root`; interfaces in a folder that is `shown` are covered later.
+/// Covers what a guest must not see below `root`; interfaces in a folder that is `shown` are
+/// covered later.
 fn hide(root: &Path, interfaces: &[PathBuf], shown: &[PathBuf]) -> Result<()> {
     for folder in HIDDEN {
         let place = below(root, Path::new(folder));

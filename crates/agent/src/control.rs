@@ -57,7 +57,8 @@ impl Control {
             .context(Kind::Internal, || "duplicate the control socket")
     }
 
-    /// Waits until the server serves `disks`; gives the file descriptor of its mount, which it has if there are any.
+    /// Waits until the server serves `disks`; gives the file descriptor of its mount, which it has
+    /// if there are any.
     pub fn ready(&self, disks: &[&str]) -> Result<Option<OwnedFd>> {
         match self.receive(ANSWER_LIMIT)? {
             (FromServer::Ready { disks: served }, mount) if mount.is_some() || disks.is_empty() => {
@@ -78,10 +79,13 @@ impl Control {
         }
     }
 
-    /// Puts a mark into the recording, with the kernel's counters so far, the calls for durability since the last mark, and how often the journal is
-    /// committed if a mount option says so. Gives its instant as the server read it from CLOCK_MONOTONIC.
+    /// Puts a mark into the recording, with the kernel's counters so far, the calls for durability
+    /// since the last mark, and how often the journal is
+    /// committed if a mount option says so. Gives its instant as the server read it from
+    /// CLOCK_MONOTONIC.
     ///
-    /// `measured` says of the interval that begins here whether it counts into totals; the mark that ends the last interval begins none.
+    /// `measured` says of the interval that begins here whether it counts into totals; the mark
+    /// that ends the last interval begins none.
     pub fn mark(
         &self,
         name: &str,
@@ -116,9 +120,11 @@ impl Control {
         }
     }
 
-    /// What the server has to say about a failure elsewhere: an error of its own or its death is the true reason.
+    /// What the server has to say about a failure elsewhere: an error of its own or its death is
+    /// the true reason.
     ///
-    /// It speaks only when spoken to, so it is asked, by a mark that tells in the recording where the cell failed.
+    /// It speaks only when spoken to, so it is asked, by a mark that tells in the recording where
+    /// the cell failed.
     pub fn trouble(&self) -> Option<CellError> {
         if let Err(error) = self.tell(&ToServer::Mark {
             name: "failed",

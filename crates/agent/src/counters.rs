@@ -1,7 +1,9 @@
 //! The kernel's block statistics of a device.
 //!
-//! Fields of `/sys/block/NAME/stat` (Documentation/block/stat.rst): 1 read I/Os, 3 read sectors, 5 write I/Os,
-//! 7 write sectors, 9 in flight, 12 discard I/Os, 14 discard sectors (since 4.19), 16 flush I/Os (since 5.5).
+//! Fields of `/sys/block/NAME/stat` (Documentation/block/stat.rst): 1 read I/Os, 3 read sectors, 5
+//! write I/Os,
+//! 7 write sectors, 9 in flight, 12 discard I/Os, 14 discard sectors (since 4.19), 16 flush I/Os
+//! (since 5.5).
 //! Sectors are 512 bytes whatever the device's own sector size is.
 
 use serde::Serialize;

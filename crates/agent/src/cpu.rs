@@ -1,7 +1,9 @@
 //! CPU time of kernel threads and of the disk server, read from the host's `/proc`.
 //!
-//! The cell has its own PID namespace, in which neither is visible. `outer`, which is not in it, reads for `init`: a descriptor
-//! of the host's `/proc` in `init` would be one that a workload could reach. `schedstat` holds the run time in nanoseconds (Documentation/scheduler/sched-stats.rst) where the kernel has
+//! The cell has its own PID namespace, in which neither is visible. `outer`, which is not in it,
+//! reads for `init`: a descriptor
+//! of the host's `/proc` in `init` would be one that a workload could reach. `schedstat` holds the
+//! run time in nanoseconds (Documentation/scheduler/sched-stats.rst) where the kernel has
 //! it; `stat` holds clock ticks.
 
 use crate::error::{Context, Kind, Result};
@@ -33,7 +35,8 @@ pub struct CpuUsed {
     pub disk_server: Option<u64>,
 }
 
-/// Asks `outer` over a SOCK_SEQPACKET socket; send(2) and recv(2) are in nobody's `rchar` and `wchar` (see `usage`).
+/// Asks `outer` over a SOCK_SEQPACKET socket; send(2) and recv(2) are in nobody's `rchar` and
+/// `wchar` (see `usage`).
 #[derive(Debug)]
 pub struct CpuMeter {
     socket: OwnedFd,
@@ -233,7 +236,8 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &str) -> Option<Self> {
-        // The name is in parentheses and may itself contain spaces and parentheses: count from the last one.
+        // The name is in parentheses and may itself contain spaces and parentheses: count from the
+        // last one.
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();

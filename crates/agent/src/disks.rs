@@ -1,4 +1,5 @@
-//! The disks of a cell: served, a plain file, or a real device; each with its base line of counters.
+//! The disks of a cell: served, a plain file, or a real device; each with its base line of
+//! counters.
 
 use crate::counters::{BlockStat, Counters};
 use crate::error::{CellError, Context, Kind, Result};
@@ -75,7 +76,8 @@ fn open_backing(disk: &DiskPlan) -> Result<Backing> {
     })
 }
 
-/// Asked of the descriptor that is used from now on: between a look at a path and its use the disk may be another.
+/// Asked of the descriptor that is used from now on: between a look at a path and its use the disk
+/// may be another.
 fn refuse_another(fd: &OwnedFd, expected: &DeviceIdentity, device: &Path) -> Result<()> {
     /// `_IOR(0x12, 128, __u64)` (include/uapi/linux/fs.h).
     const BLKGETDISKSEQ: Opcode = opcode::read::<u64>(0x12, 128);
@@ -136,7 +138,8 @@ fn attach_one(plan: &DiskPlan, backing: Backing, served: Option<&OwnedFd>) -> Re
         fd: device.fd,
         base_line: device.base_line,
     };
-    // Through the page cache, requests would reach the recording later, merged, and not all before the mark.
+    // Through the page cache, requests would reach the recording later, merged, and not all before
+    // the mark.
     if plan.is_served() && !loopdev::is_direct(&disk.kernel_name) {
         let message = format!(
             "{} refuses direct I/O on disk {}: the recording would not see its requests as they are",
@@ -236,8 +239,10 @@ pub fn written_since(begin: Option<&Written>, end: &BTreeMap<String, Counters>) 
 
 /// Counters of every disk since it was attached, by name, read when no request is under way.
 ///
-/// A request is counted when it completes: reading in the middle of one would put it into one interval in the kernel's
-/// numbers and into another in the recording. A disk that does not come to rest is read as it is, and named.
+/// A request is counted when it completes: reading in the middle of one would put it into one
+/// interval in the kernel's
+/// numbers and into another in the recording. A disk that does not come to rest is read as it is,
+/// and named.
 pub fn quiet_counters(disks: &[Disk]) -> Result<(BTreeMap<String, Counters>, Option<&str>)> {
     let deadline = Instant::now() + QUIET_LIMIT;
     let read = || {

@@ -1,6 +1,7 @@
 //! `fscost-agent forward PORT`: stands in a guest where the disk server stands on the host.
 //!
-//! The agent speaks to its child over a control socket, as ever; each message goes to the host as one line on a port, and each line that comes
+//! The agent speaks to its child over a control socket, as ever; each message goes to the host as
+//! one line on a port, and each line that comes
 //! back is an answer. The disks are devices of the guest, so there is no mount to hand over.
 
 use crate::error::{CellError, Context, Kind, Result};
@@ -63,7 +64,8 @@ fn run(arguments: &[String]) -> Result<()> {
         if line.starts_with(br#"{"finished""#) {
             return Ok(());
         }
-        // The host hangs up when its server has died, and the agent may have nothing to say for long.
+        // The host hangs up when its server has died, and the agent may have nothing to say for
+        // long.
         let mut fds = [
             PollFd::new(&control, PollFlags::IN),
             PollFd::new(&to_host, PollFlags::empty()),

@@ -1,8 +1,11 @@
 //! `fscost-agent guest`: the first process of a virtual machine.
 //!
-//! It loads the modules that lie in the initramfs, says on the port `fscost.events` that it is there (a snapshot may be taken now), and
-//! waits for one line, the order. Then it mounts the host's root read-only, starts `fscost-agent run` in it with the order's plan, passes its events
-//! on, and powers off. It stays in the initramfs itself: the kernel looks for modules where its first process lives.
+//! It loads the modules that lie in the initramfs, says on the port `fscost.events` that it is
+//! there (a snapshot may be taken now), and
+//! waits for one line, the order. Then it mounts the host's root read-only, starts `fscost-agent
+//! run` in it with the order's plan, passes its events
+//! on, and powers off. It stays in the initramfs itself: the kernel looks for modules where its
+//! first process lives.
 
 use crate::error::{CellError, Context, Kind, Result};
 use crate::never_idle;
@@ -103,7 +106,8 @@ fn live() -> Result<()> {
     wait_until_heard(&port)
 }
 
-/// The port's driver only queues what is written, and QEMU drops on power-off what the host has not read: the host says that it has.
+/// The port's driver only queues what is written, and QEMU drops on power-off what the host has not
+/// read: the host says that it has.
 fn wait_until_heard(port: &File) -> Result<()> {
     let limit = Timespec::try_from(HEARD_LIMIT).unwrap_or_default();
     let mut answer = [PollFd::new(port, PollFlags::IN)];
@@ -157,7 +161,8 @@ fn serve(order: Order, events: &Events) -> Result<()> {
         std::os::unix::fs::symlink(Path::new("/dev").join(&device), &link)
             .context(Kind::Attach, || format!("link {}", link.display()))?;
     }
-    // Shared memory and semaphores of programs lie there (shm_overview(7)); devtmpfs has no such folder.
+    // Shared memory and semaphores of programs lie there (shm_overview(7)); devtmpfs has no such
+    // folder.
     make_dir("/dev/shm")?;
     mount(
         "tmpfs",
@@ -253,10 +258,12 @@ fn send_log(plan: &Value, events: &Events) -> Result<()> {
 }
 
 fn mount_share(tag: &str, target: impl AsRef<Path>) -> Result<()> {
-    // cache=loose: the host's files do not change while a cell runs, and without it every look-up asks the host.
+    // cache=loose: the host's files do not change while a cell runs, and without it every look-up
+    // asks the host.
     let options = c"trans=virtio,version=9p2000.L,cache=loose,msize=1048576";
     let target = target.as_ref();
-    // To mount before it is plugged in is a complaint on the console, which has the words that somebody may need.
+    // To mount before it is plugged in is a complaint on the console, which has the words that
+    // somebody may need.
     wait_for(&format!("share {tag}"), || is_plugged(tag).then_some(()))?;
     mount(
         tag,
@@ -278,7 +285,8 @@ fn is_plugged(tag: &str) -> bool {
     })
 }
 
-/// The device whose serial number is `serial`: letters follow the order of plugging, serials do not.
+/// The device whose serial number is `serial`: letters follow the order of plugging, serials do
+/// not.
 fn disk_of(serial: &str) -> Option<String> {
     fs::read_dir("/sys/block")
         .ok()?
@@ -286,7 +294,8 @@ fn disk_of(serial: &str) -> Option<String> {
         .find_map(|entry| {
             let found = fs::read_to_string(entry.path().join("serial")).ok()?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            // The device's files come one after the other; `bdi` is linked when the kernel has added all (`device_add_disk`).
+            // The device's files come one after the other; `bdi` is linked when the kernel has
+            // added all (`device_add_disk`).
             let is_there = entry.path().join("bdi").exists()
                 && entry.path().join("queue/scheduler").exists()
                 && fs::metadata(Path::new("/dev").join(&name))
@@ -295,7 +304,8 @@ fn disk_of(serial: &str) -> Option<String> {
         })
 }
 
-/// virtio-blk says that it rotates, and file systems heed it (btrfs: no `ssd`); no scheduler, as on NVMe.
+/// virtio-blk says that it rotates, and file systems heed it (btrfs: no `ssd`); no scheduler, as on
+/// NVMe.
 fn prepare_queue(device: &str) -> Result<()> {
     for (name, value) in [("rotational", "0"), ("scheduler", "none")] {
         let path = format!("/sys/block/{device}/queue/{name}");

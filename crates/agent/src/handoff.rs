@@ -1,4 +1,5 @@
-//! What `outer` hands to `init`: the plan and the numbers of inherited descriptors, in a memory file as standard input.
+//! What `outer` hands to `init`: the plan and the numbers of inherited descriptors, in a memory
+//! file as standard input.
 
 use crate::error::{Context, Kind, Result};
 use crate::plan::Plan;
@@ -42,7 +43,8 @@ impl Handoff {
 
 /// Takes over an inherited descriptor, and closes it to our own children.
 pub fn adopt(fd: RawFd) -> Result<OwnedFd> {
-    // SAFETY: `outer` opened it for this process and told the number once; nothing else here uses it.
+    // SAFETY: `outer` opened it for this process and told the number once; nothing else here uses
+    // it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)
         .context(Kind::Internal, || "adopt an inherited descriptor")?;

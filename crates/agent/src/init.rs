@@ -1,4 +1,5 @@
-//! `fscost-agent init`: pid 1 of the cell's PID namespace, and the only process that mounts anything.
+//! `fscost-agent init`: pid 1 of the cell's PID namespace, and the only process that mounts
+//! anything.
 
 use crate::background::Background;
 use crate::cell::Cell;
@@ -87,7 +88,8 @@ fn report(step: &str, error: &CellError, kernel: Vec<String>) {
     let _ = emit(&Event::Failed(Failed::new(step, error, kernel)));
 }
 
-/// Unmounts while the disk is still served: otherwise the kernel logs write errors when this process ends.
+/// Unmounts while the disk is still served: otherwise the kernel logs write errors when this
+/// process ends.
 fn tidy(cell: &mut Cell) {
     let deadline = Instant::now() + TIDY_LIMIT;
     while reap::kill_all().is_ok() && !reap::is_alone() && Instant::now() < deadline {
@@ -169,7 +171,8 @@ fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
     let Handoff { plan, cpu_fd, .. } = handoff;
     let cpu = CpuMeter::new(adopt(cpu_fd)?);
     let log = Log::of_init()?;
-    // On the host's own mounts: a file open for writing would keep a mount of the cell's from becoming read-only.
+    // On the host's own mounts: a file open for writing would keep a mount of the cell's from
+    // becoming read-only.
     let backings = disks::open_backings(&plan)?;
     namespace::leave_host(plan.has_network)?;
     if !plan.has_network {
@@ -212,8 +215,10 @@ fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
     Ok((plan, launcher, disks, cpu, drop_caches))
 }
 
-/// `outer` may have died before we could ask to die with it. Its pid cannot tell, we are in another namespace; but it reads
-/// our events, and a dying process closes its files before its children get their signal (kernel/exit.c, `do_exit`).
+/// `outer` may have died before we could ask to die with it. Its pid cannot tell, we are in another
+/// namespace; but it reads
+/// our events, and a dying process closes its files before its children get their signal
+/// (kernel/exit.c, `do_exit`).
 fn require_outer() -> Result<()> {
     let stdout = std::io::stdout();
     let mut fds = [PollFd::new(&stdout, PollFlags::empty())];

@@ -27,12 +27,14 @@ impl KernelLog {
     /// Forgets everything logged until now.
     pub fn skip(&self) {
         if let Some(fd) = &self.fd {
-            // Seeking to the end is all that can fail here, and then there are only more lines to filter.
+            // Seeking to the end is all that can fail here, and then there are only more lines to
+            // filter.
             let _ = rustix::fs::seek(fd, SeekFrom::End(0));
         }
     }
 
-    /// Warnings and errors since the last [`skip`](Self::skip) that name one of `devices` (`loop3`). What names none may be about
+    /// Warnings and errors since the last [`skip`](Self::skip) that name one of `devices`
+    /// (`loop3`). What names none may be about
     /// another file system of the machine.
     pub fn lines_about(&self, devices: &[String]) -> Vec<String> {
         let Some(fd) = &self.fd else {
@@ -51,7 +53,8 @@ impl KernelLog {
                         lines.push(message.to_owned());
                     }
                 }
-                // Records were overwritten before we read them: the next read goes on with the oldest that is left.
+                // Records were overwritten before we read them: the next read goes on with the
+                // oldest that is left.
                 Err(rustix::io::Errno::PIPE) => {}
                 Err(_) => break,
             }
@@ -60,7 +63,8 @@ impl KernelLog {
     }
 }
 
-/// Level and message of a record `priority,sequence,time,flags;message\n KEY=value…`; the level is the priority's lowest 3 bits.
+/// Level and message of a record `priority,sequence,time,flags;message\n KEY=value…`; the level is
+/// the priority's lowest 3 bits.
 fn parse(record: &str) -> (u32, &str) {
     let (prefix, message) = record.split_once(';').unwrap_or(("", record));
     let priority = prefix

@@ -1,6 +1,7 @@
 //! Loop devices that detach themselves.
 //!
-//! A loop device is configured with `LO_FLAGS_AUTOCLEAR`: the kernel detaches it when its last user closes it, whoever dies
+//! A loop device is configured with `LO_FLAGS_AUTOCLEAR`: the kernel detaches it when its last user
+//! closes it, whoever dies
 //! and however. Only `init` and the mounted file system hold it open.
 
 use crate::counters::Counters;
@@ -50,7 +51,8 @@ struct LoopConfig {
 /// The number of a free loop device, made if need be.
 struct GetFree;
 
-// SAFETY: LOOP_CTL_GET_FREE takes no argument and returns the number as its result; no memory is accessed.
+// SAFETY: LOOP_CTL_GET_FREE takes no argument and returns the number as its result; no memory is
+// accessed.
 unsafe impl Ioctl for GetFree {
     type Output = i32;
 
@@ -102,7 +104,8 @@ pub fn attach(backing: impl AsFd, name: &str, logical_block_bytes: u32) -> Resul
         let path = format!("/dev/{kernel_name}");
         let fd = match rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
             Ok(fd) => fd,
-            // A device that was just made: udev, or devtmpfs in another namespace, may need a moment.
+            // A device that was just made: udev, or devtmpfs in another namespace, may need a
+            // moment.
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NXIO) => {
                 std::thread::sleep(std::time::Duration::from_millis(20));
                 continue;
@@ -164,7 +167,8 @@ fn configure(
         info,
         reserved: [0; 8],
     };
-    // SAFETY: LOOP_CONFIGURE reads a `struct loop_config`, which `LoopConfig` mirrors, and keeps no pointer to it.
+    // SAFETY: LOOP_CONFIGURE reads a `struct loop_config`, which `LoopConfig` mirrors, and keeps no
+    // pointer to it.
     unsafe { rustix::ioctl::ioctl(fd, Setter::<LOOP_CONFIGURE, LoopConfig>::new(config)) }
 }
 

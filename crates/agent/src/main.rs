@@ -1,6 +1,7 @@
 //! `fscost-agent` runs one cell (profile × workload × repetition × seed) beside the workload.
 //!
-//! The contract is `docs/cell-protocol.md`: a plan on standard input, events on standard output. The agent never
+//! The contract is `docs/cell-protocol.md`: a plan on standard input, events on standard output.
+//! The agent never
 //! interprets a file system; every path, command and option is in the plan.
 
 mod background;
@@ -43,7 +44,8 @@ mod watchdog;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // The kernel gives its first process the words of its command line that it does not know itself (`never_idle`).
+    // The kernel gives its first process the words of its command line that it does not know itself
+    // (`never_idle`).
     let mode = match std::process::id() {
         1 if std::env::args().next().as_deref() == Some("/init") => Some("guest".to_owned()),
         _ => std::env::args().nth(1),

@@ -14,7 +14,8 @@ const I_VERSION: MountFlags = MountFlags::from_bits_retain(1 << 23);
 const BUSY_LIMIT: Duration = Duration::from_secs(5);
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
-/// Words of mount(8) that are flags of mount(2): the word, the flag, and whether it sets or clears it
+/// Words of mount(8) that are flags of mount(2): the word, the flag, and whether it sets or clears
+/// it
 /// (util-linux `libmount/src/optmap.c`, `linux_flags_map`).
 const FLAG_WORDS: &[(&str, MountFlags, bool)] = &[
     ("ro", MountFlags::RDONLY, true),
@@ -41,7 +42,8 @@ const FLAG_WORDS: &[(&str, MountFlags, bool)] = &[
     ("nodiratime", MountFlags::NODIRATIME, true),
     ("relatime", MountFlags::RELATIME, true),
     ("norelatime", MountFlags::RELATIME, false),
-    // The kernel lets strictatime clear noatime and relatime, whatever the order (fs/namespace.c, `path_mount`).
+    // The kernel lets strictatime clear noatime and relatime, whatever the order (fs/namespace.c,
+    // `path_mount`).
     ("strictatime", MountFlags::STRICTATIME, true),
     ("nostrictatime", MountFlags::STRICTATIME, false),
     ("lazytime", MountFlags::LAZYTIME, true),
@@ -62,8 +64,10 @@ pub fn split_options(options: &str) -> (MountFlags, String) {
         if let Some((_, flag, set)) = FLAG_WORDS.iter().find(|(name, ..)| *name == word) {
             flags.set(*flag, *set);
         } else if word == "nolazytime" {
-            // Clears the flag, and goes to the file system too: f2fs sets lazytime by itself and must hear the word.
-            // The kernel takes it for every file system that uses fs_context (fs/fs_context.c, `common_clear_sb_flag`).
+            // Clears the flag, and goes to the file system too: f2fs sets lazytime by itself and
+            // must hear the word.
+            // The kernel takes it for every file system that uses fs_context (fs/fs_context.c,
+            // `common_clear_sb_flag`).
             flags.remove(MountFlags::LAZYTIME);
             data.push(word);
         } else if !is_user_space(word) {
@@ -118,8 +122,10 @@ pub fn mount(plan: &MountPlan, dir: &Path) -> Result<()> {
     })
 }
 
-/// What the kernel says against these options. It says so on the descriptor of a file system context alone (fs/fs_context.c,
-/// `logfc`), while mount(2) writes the same to the log without a device, where it may be about somebody else's mount.
+/// What the kernel says against these options. It says so on the descriptor of a file system
+/// context alone (fs/fs_context.c,
+/// `logfc`), while mount(2) writes the same to the log without a device, where it may be about
+/// somebody else's mount.
 fn option_errors(fs_type: &str, data: &str) -> Option<String> {
     let context =
         rustix::mount::fsopen(fs_type, rustix::mount::FsOpenFlags::FSOPEN_CLOEXEC).ok()?;
@@ -165,8 +171,10 @@ pub fn unmount(dir: &Path) -> Result<()> {
 
 /// Waits until what was mounted on `dir` has let go of its block devices.
 ///
-/// A mount point may be gone while the file system lives on, in a bind mount that the workload made or in files that
-/// the kernel still closes; only when a device can be opened exclusively is it certain that nothing will be written any more.
+/// A mount point may be gone while the file system lives on, in a bind mount that the workload made
+/// or in files that
+/// the kernel still closes; only when a device can be opened exclusively is it certain that nothing
+/// will be written any more.
 pub fn until_released<'a>(
     dir: &Path,
     devices: impl IntoIterator<Item = &'a Path> + Clone,
@@ -263,7 +271,8 @@ impl MountInfo {
             .ok_or_else(|| CellError::new(Kind::Mount, format!("{} is not mounted", dir.display())))
     }
 
-    /// Whether this is still the mount that `earlier` was, and as writable; else what the workload did to it.
+    /// Whether this is still the mount that `earlier` was, and as writable; else what the workload
+    /// did to it.
     pub fn check_unchanged(&self, earlier: &Self) -> Result<()> {
         let id = |info: &Self| info.mountinfo.split(' ').next().map(str::to_owned);
         let is_read_only = |options: &str| options.split(',').next() == Some("ro");

@@ -50,7 +50,8 @@ pub fn set_own(mount: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
     change(mount, 0, attributes, 0, None)
 }
 
-/// Lets what `owner` (user, group) owns on the file system of a detached mount appear to be `user`'s, and the other way round.
+/// Lets what `owner` (user, group) owns on the file system of a detached mount appear to be
+/// `user`'s, and the other way round.
 pub fn exchange_owner(tree: &OwnedFd, owner: (u32, u32), user: (u32, u32)) -> io::Result<()> {
     let namespace = namespace(&exchange(owner.0, user.0), &exchange(owner.1, user.1))?;
     change(
@@ -75,7 +76,8 @@ fn change(
         propagation: 0,
         userns_fd: namespace.map_or(0, |fd| fd.as_raw_fd() as u64),
     };
-    // SAFETY: the path is an empty C string, and the structure outlives the call and has the size that is passed.
+    // SAFETY: the path is an empty C string, and the structure outlives the call and has the size
+    // that is passed.
     let returned = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -113,7 +115,8 @@ fn exchange(one: u32, other: u32) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A user namespace with these maps. It lives as long as the descriptor; the process that began it has ended.
+/// A user namespace with these maps. It lives as long as the descriptor; the process that began it
+/// has ended.
 fn namespace(users: &str, groups: &str) -> io::Result<OwnedFd> {
     let mut command = Command::new("/proc/self/exe");
     command

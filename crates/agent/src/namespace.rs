@@ -1,6 +1,8 @@
-//! The private namespaces of a cell: nothing mounted in them is seen outside, and all of it ends with `init`.
+//! The private namespaces of a cell: nothing mounted in them is seen outside, and all of it ends
+//! with `init`.
 //!
-//! The host's tree is read-only in the cell. On top lie the cell's own directories, private layers over
+//! The host's tree is read-only in the cell. On top lie the cell's own directories, private layers
+//! over
 //! the places that programs write to, and the folders that the plan names as writable.
 
 use crate::error::{CellError, Context, Kind, Result};
@@ -24,7 +26,8 @@ const OVERLAID: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
 const SHARED_MEMORY: &str = "/dev/shm";
 /// Settings of the whole machine, of which most know no namespace.
 const READ_ONLY: [&str; 4] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
-/// Read-only for the steps alone: `mdadm --create` names its array in the one and makes nodes in the other.
+/// Read-only for the steps alone: `mdadm --create` names its array in the one and makes nodes in
+/// the other.
 const SETUP: [&str; 2] = ["/sys", "/dev"];
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
@@ -52,7 +55,8 @@ pub fn leave_host(has_network: bool) -> Result<()> {
     .context(Kind::Internal, || "make every mount private")
 }
 
-/// A detached copy of the mounts on `path`, taken before anything hides them or makes them read-only.
+/// A detached copy of the mounts on `path`, taken before anything hides them or makes them
+/// read-only.
 #[derive(Debug)]
 pub struct Tree {
     path: PathBuf,

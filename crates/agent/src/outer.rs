@@ -1,4 +1,5 @@
-//! `fscost-agent run`: stays in the host's namespaces, starts the disk server and `init`, passes events on, and ends only
+//! `fscost-agent run`: stays in the host's namespaces, starts the disk server and `init`, passes
+//! events on, and ends only
 //! when both have ended.
 
 use crate::cpu::{CpuReader, CpuServer};
@@ -27,7 +28,8 @@ use std::time::{Duration, Instant};
 
 /// `init` has said its last word, or its pipe is closed: it should be gone soon.
 const INIT_LIMIT: Duration = Duration::from_secs(10);
-/// The disk server ended first: `init` should notice. Longer than the watchdog of `init` waits for hanging calls.
+/// The disk server ended first: `init` should notice. Longer than the watchdog of `init` waits for
+/// hanging calls.
 const SERVER_GONE_LIMIT: Duration = Duration::from_secs(20);
 /// How often the length of the log is looked at.
 const OUTPUT_PAUSE: Duration = Duration::from_millis(500);
@@ -127,12 +129,14 @@ fn block_signals() -> Result<SignalFd> {
         .context(Kind::Internal, || "signalfd")
 }
 
-/// In a child: the signals that wait for us are not blocked for it (`Command` does not undo that, and exec keeps it).
+/// In a child: the signals that wait for us are not blocked for it (`Command` does not undo that,
+/// and exec keeps it).
 fn unblock_signals() -> std::io::Result<()> {
     Ok(SigSet::empty().thread_set_mask()?)
 }
 
-/// Starts the disk server, in the host's namespaces: it must not be in the one that holds the mounts.
+/// Starts the disk server, in the host's namespaces: it must not be in the one that holds the
+/// mounts.
 fn start_server(argv: &[String], log: &File) -> Result<(OwnedFd, Child)> {
     let (ours, theirs) = seqpacket_pair().context(Kind::Internal, || "make the control socket")?;
     let (program, rest) = argv
@@ -153,7 +157,8 @@ fn start_server(argv: &[String], log: &File) -> Result<(OwnedFd, Child)> {
         .stderr(clone_file(log)?);
     // Its own process group: Ctrl-C on the terminal is for the runner, which tells us.
     command.process_group(0);
-    // SAFETY: the system calls sigprocmask, prctl and fcntl only; nothing is allocated and no lock is taken.
+    // SAFETY: the system calls sigprocmask, prctl and fcntl only; nothing is allocated and no lock
+    // is taken.
     unsafe {
         command.pre_exec(move || {
             unblock_signals()?;
@@ -197,7 +202,8 @@ fn start_init(
         .stdout(Stdio::piped())
         .stderr(log);
     command.process_group(0);
-    // SAFETY: the system calls sigprocmask, prctl and fcntl only; nothing is allocated and no lock is taken.
+    // SAFETY: the system calls sigprocmask, prctl and fcntl only; nothing is allocated and no lock
+    // is taken.
     unsafe {
         command.pre_exec(move || {
             unblock_signals()?;

@@ -1,6 +1,8 @@
-//! Keeps the log of a cell's output small: a command that prints without end must not fill the host's disk.
+//! Keeps the log of a cell's output small: a command that prints without end must not fill the
+//! host's disk.
 //!
-//! The commands write to the file themselves, so that nothing stands between them and it. What lies between head and tail is
+//! The commands write to the file themselves, so that nothing stands between them and it. What lies
+//! between head and tail is
 //! punched out while they run, and left out when they have ended.
 
 use rustix::fs::FallocateFlags;
@@ -48,7 +50,8 @@ impl Output {
         self.punched_to = tail;
     }
 
-    /// Joins head and tail, with a line between them that says what is left out. Nobody writes any more.
+    /// Joins head and tail, with a line between them that says what is left out. Nobody writes any
+    /// more.
     pub fn finish(&mut self) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         if length <= 2 * self.kept_bytes {

@@ -14,7 +14,8 @@ pub const VERSION: u32 = 1;
 pub struct Plan {
     /// [`VERSION`].
     pub version: u32,
-    /// The process that must be the agent's parent: it may have died before the agent could ask to die with it.
+    /// The process that must be the agent's parent: it may have died before the agent could ask to
+    /// die with it.
     pub parent_pid: i32,
     /// Receives the output of every command.
     pub log: PathBuf,
@@ -89,7 +90,8 @@ pub struct DiskPlan {
     pub is_new: bool,
 }
 
-/// Names and numbers of a disk are given to another once it is unplugged; its sequence number is not (since Linux 5.15).
+/// Names and numbers of a disk are given to another once it is unplugged; its sequence number is
+/// not (since Linux 5.15).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceIdentity {
@@ -179,7 +181,8 @@ pub fn parse(text: &[u8]) -> Result<Plan> {
     struct Versioned {
         version: u32,
     }
-    // The version first: a plan of another version may have other fields, and the reason is the version.
+    // The version first: a plan of another version may have other fields, and the reason is the
+    // version.
     let versioned: Versioned = serde_json::from_slice(text)
         .context(Kind::Plan, || "the plan is not JSON with a version")?;
     if versioned.version != VERSION {
@@ -288,7 +291,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Placeholders with the right names and no values, to find unknown ones before anything is done.
+    /// Placeholders with the right names and no values, to find unknown ones before anything is
+    /// done.
     fn sample_placeholders(&self) -> Placeholders {
         let disks = self
             .disks

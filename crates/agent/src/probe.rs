@@ -1,4 +1,5 @@
-//! How long the file system makes others wait: a small directory made and removed at a fixed rhythm beside the command.
+//! How long the file system makes others wait: a small directory made and removed at a fixed rhythm
+//! beside the command.
 
 use crate::error::{Context, Kind, Result};
 use crate::event::ProbeResult;

@@ -5,7 +5,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid as NixPid;
 use rustix::process::{WaitOptions, WaitStatus, wait};
 
-/// Waits until the process `pid` has ended; reaps orphans meanwhile. `on_stop` hears when it is stopped (true) and continued.
+/// Waits until the process `pid` has ended; reaps orphans meanwhile. `on_stop` hears when it is
+/// stopped (true) and continued.
 pub fn until_ended(pid: u32, on_stop: impl Fn(bool)) -> Result<WaitStatus> {
     loop {
         match wait(WaitOptions::UNTRACED | WaitOptions::CONTINUED) {
@@ -25,7 +26,8 @@ pub fn until_ended(pid: u32, on_stop: impl Fn(bool)) -> Result<WaitStatus> {
     }
 }
 
-/// Waits until no process is left, or `is_enough`. Every orphan becomes a child of pid 1, so "no child" means "no process".
+/// Waits until no process is left, or `is_enough`. Every orphan becomes a child of pid 1, so "no
+/// child" means "no process".
 pub fn until_alone(is_enough: impl Fn() -> bool) -> Result<()> {
     loop {
         if is_enough() {
@@ -77,7 +79,8 @@ pub fn processes() -> Vec<(u32, String)> {
 
 fn describe(pid: u32) -> Option<String> {
     let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).ok();
-    // A zombie has no command line; its stat says Z. A kernel thread has none either, but is not in our namespace.
+    // A zombie has no command line; its stat says Z. A kernel thread has none either, but is not in
+    // our namespace.
     let line = String::from_utf8_lossy(&read("cmdline")?)
         .replace('\0', " ")
         .trim()

@@ -1,6 +1,7 @@
 //! Passes the events of `init` on, line by line, and keeps back the last one.
 //!
-//! `init` can be killed in the middle of a line; and a cell is done only when its processes have ended well.
+//! `init` can be killed in the middle of a line; and a cell is done only when its processes have
+//! ended well.
 
 use serde_json::Value;
 use std::io::{self, Write};

@@ -1,7 +1,9 @@
 //! What a workload is kept from, beside the files of the host (`namespace`).
 //!
-//! A guard rail, not a jail: a step keeps CAP_SYS_ADMIN, without which half of what file systems offer
-//! (mounts, quotas, trim, freezing, trusted attributes) could not be measured, and with which a program
+//! A guard rail, not a jail: a step keeps CAP_SYS_ADMIN, without which half of what file systems
+//! offer
+//! (mounts, quotas, trim, freezing, trusted attributes) could not be measured, and with which a
+//! program
 //! that wants to can undo most of this. docs/measuring.md has the list.
 
 use crate::error::{Context, Kind, Result};
@@ -40,7 +42,8 @@ const MASKED: [&str; 4] = ["kmsg", "mem", "port", "kvm"];
 const MOST_PROCESSES: u32 = 8192;
 const PID_MAX: &str = "/proc/sys/kernel/pid_max";
 const OWN_PID_MAX_SINCE: (u32, u32) = (6, 14);
-/// Of init and all that it starts: when memory is short, the kernel ends a cell before anything else.
+/// Of init and all that it starts: when memory is short, the kernel ends a cell before anything
+/// else.
 const OOM_SCORE: &str = "500";
 
 /// In `init`, first of all: whatever it starts inherits it.
@@ -83,7 +86,8 @@ pub fn bring_loopback_up() -> Result<()> {
     }
 }
 
-/// Makes the nodes of block devices that are not in `own` (`loop3`), and of the memory and the kernel's
+/// Makes the nodes of block devices that are not in `own` (`loop3`), and of the memory and the
+/// kernel's
 /// log, unusable by their paths.
 pub fn mask_devices(own: &BTreeSet<String>) -> Result<()> {
     // Some kernels lack some of the classes.
@@ -111,10 +115,12 @@ pub fn mask_devices(own: &BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-/// In a step, between fork and exec: root's next program has no more than the bounding set leaves it
+/// In a step, between fork and exec: root's next program has no more than the bounding set leaves
+/// it
 /// (capabilities(7)), and nothing by inheritance.
 ///
-/// In a kernel of the cell's own, a step may ask where the blocks of a file are (FIBMAP, fs/ioctl.c:
+/// In a kernel of the cell's own, a step may ask where the blocks of a file are (FIBMAP,
+/// fs/ioctl.c:
 /// CAP_SYS_RAWIO), for which vfat, jfs and reiserfs have no other call.
 pub fn drop_capabilities(owns_kernel: bool) -> std::io::Result<()> {
     let is_kept = |capability| owns_kernel && capability == CapabilitySet::SYS_RAWIO;

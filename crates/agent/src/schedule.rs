@@ -1,12 +1,16 @@
 //! When intervals begin in an emulated machine: at the same instruction of its clock in every run.
 //!
-//! Under QEMU's `-icount shift=0` the time-stamp counter counts the guest's instructions (docs/devel/tcg-icount.rst). Waiting for the host takes some of
-//! the host's time as well, so that the timer's ticks would fall elsewhere in the work that follows, and its threads be scheduled otherwise. Between
-//! intervals nothing counts: we wait there, to the instruction, for an instant that depends on nothing but where the last interval ended.
+//! Under QEMU's `-icount shift=0` the time-stamp counter counts the guest's instructions
+//! (docs/devel/tcg-icount.rst). Waiting for the host takes some of
+//! the host's time as well, so that the timer's ticks would fall elsewhere in the work that
+//! follows, and its threads be scheduled otherwise. Between
+//! intervals nothing counts: we wait there, to the instruction, for an instant that depends on
+//! nothing but where the last interval ended.
 
 /// A multiple of every kernel's tick (1, 3⅓, 4 or 10 ms).
 const GRID: u64 = 20_000_000;
-/// Where no interval has been yet: when the first one can begin depends on how fast the host plugged the machine together.
+/// Where no interval has been yet: when the first one can begin depends on how fast the host
+/// plugged the machine together.
 const FIRST_GRID: u64 = 500_000_000;
 /// Between two intervals lies the mark, which the host answers.
 const PAUSE: u64 = 40_000_000;
@@ -25,12 +29,14 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Waits for the next interval's begin. Where something comes in between each time, it begins a little off.
+    /// Waits for the next interval's begin. Where something comes in between each time, it begins a
+    /// little off.
     pub fn wait(&self) {
         for _ in 0..ATTEMPTS {
             let now = time_stamp();
             let begin = begin(self.ended, now);
-            // Not asleep: nothing comes from the host meanwhile, and it takes next to nothing of its time.
+            // Not asleep: nothing comes from the host meanwhile, and it takes next to nothing of
+            // its time.
             while time_stamp() < begin - EARLY {
                 pass_time();
             }
@@ -63,7 +69,8 @@ fn begin(ended: Option<u64>, now: u64) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 fn time_stamp() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and nothing forbids it to us (PR_SET_TSC).
+    // SAFETY: every x86-64 processor has the instruction, and nothing forbids it to us
+    // (PR_SET_TSC).
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
@@ -92,7 +99,8 @@ use crate::sync_calls::monotonic_ns as time_stamp;
 #[cfg(not(target_arch = "x86_64"))]
 fn run_instructions(_: u64) {}
 
-/// Ten microseconds of the guest's. Emulating a `nop` costs nothing, so that they take no longer than that.
+/// Ten microseconds of the guest's. Emulating a `nop` costs nothing, so that they take no longer
+/// than that.
 #[cfg(target_arch = "x86_64")]
 pub fn pass_time() {
     // SAFETY: touches a register and the flags, as declared.

@@ -1,4 +1,5 @@
-//! Commands of a cell in their places: mkfs and after_mount, inspections, and the steps of the workload.
+//! Commands of a cell in their places: mkfs and after_mount, inspections, and the steps of the
+//! workload.
 
 use crate::cell::Cell;
 use crate::child;

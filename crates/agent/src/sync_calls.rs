@@ -1,11 +1,13 @@
-//! When the workload asked for durability: each fsync, fdatasync and O_SYNC write that a file system got from the cell's processes.
+//! When the workload asked for durability: each fsync, fdatasync and O_SYNC write that a file
+//! system got from the cell's processes.
 
 use crate::error::{Context, Kind, Result};
 use fscost_trace::Tracepoints;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-/// A mark may have 256 KiB, a message on a socket no more than its send buffer, which is 208 KiB by default (socket(7)).
+/// A mark may have 256 KiB, a message on a socket no more than its send buffer, which is 208 KiB by
+/// default (socket(7)).
 const LONGEST_TEXT_BYTES: usize = 128 * 1024;
 
 /// Counts and times calls.
@@ -21,12 +23,14 @@ pub struct SyncCalls {
 pub struct Calls {
     /// All of them.
     pub count: u64,
-    /// When they were made: microseconds after the interval's mark, then each after the one before. Fewer than `count` if they were too many to keep.
+    /// When they were made: microseconds after the interval's mark, then each after the one before.
+    /// Fewer than `count` if they were too many to keep.
     pub after_us: Vec<u64>,
 }
 
 impl SyncCalls {
-    /// Listens to the tracepoints (`ext4/ext4_sync_file_enter`). Processes that this thread starts from now on are heard.
+    /// Listens to the tracepoints (`ext4/ext4_sync_file_enter`). Processes that this thread starts
+    /// from now on are heard.
     pub fn listen(tracepoints: &[String]) -> Result<Self> {
         Ok(Self {
             tracepoints: Tracepoints::observe(tracepoints)
@@ -47,7 +51,8 @@ impl SyncCalls {
         })
     }
 
-    /// A mark that was asked for at `asked_ns` was made at `marked_ns`, as its maker says: what follows belongs to the next interval.
+    /// A mark that was asked for at `asked_ns` was made at `marked_ns`, as its maker says: what
+    /// follows belongs to the next interval.
     pub fn marked(&mut self, asked_ns: u64, marked_ns: Option<u64>) {
         self.marked_ns = instant_of_mark(asked_ns, marked_ns, monotonic_ns());
     }
@@ -71,7 +76,8 @@ fn differences_us(begin_ns: u64, times_ns: &[u64]) -> Vec<u64> {
     differences
 }
 
-/// As its maker says, unless that cannot be: then it has another clock (it may be under another kernel), and the middle is the best guess.
+/// As its maker says, unless that cannot be: then it has another clock (it may be under another
+/// kernel), and the middle is the best guess.
 fn instant_of_mark(asked_ns: u64, marked_ns: Option<u64>, answered_ns: u64) -> u64 {
     marked_ns
         .filter(|at| (asked_ns..=answered_ns).contains(at))

@@ -1,6 +1,8 @@
-//! `fscost-agent tied PARENT [OPTION…] -- COMMAND…`: becomes COMMAND, which the kernel kills when PARENT dies.
+//! `fscost-agent tied PARENT [OPTION…] -- COMMAND…`: becomes COMMAND, which the kernel kills when
+//! PARENT dies.
 //!
-//! QEMU has no such option, and a machine must not outlive the run that started it. The options confine it ([`crate::confine`]).
+//! QEMU has no such option, and a machine must not outlive the run that started it. The options
+//! confine it ([`crate::confine`]).
 
 use crate::confine;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
@@ -24,7 +26,8 @@ pub fn main(arguments: &[String]) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // A change of user takes the signal away (prctl(2)), so it is asked for twice: nothing here may outlive the parent.
+    // A change of user takes the signal away (prctl(2)), so it is asked for twice: nothing here may
+    // outlive the parent.
     let confined = tie(parent)
         .and_then(|()| confinement.enter().map_err(|error| error.paragraph()))
         .and_then(|()| tie(parent));

@@ -1,8 +1,11 @@
 //! What the commands of an interval used: CPU time, and bytes through read and write calls.
 //!
-//! `init` is pid 1 of its PID namespace, so it waits for every descendant of a command, and the kernel adds up in it what
-//! they used: `RUSAGE_CHILDREN` for CPU, and `/proc/self/io`, whose `rchar` and `wchar` include those of children that were
-//! waited for (kernel/exit.c, `wait_task_zombie`). A descendant whose own parent ignores SIGCHLD is reaped by the kernel
+//! `init` is pid 1 of its PID namespace, so it waits for every descendant of a command, and the
+//! kernel adds up in it what
+//! they used: `RUSAGE_CHILDREN` for CPU, and `/proc/self/io`, whose `rchar` and `wchar` include
+//! those of children that were
+//! waited for (kernel/exit.c, `wait_task_zombie`). A descendant whose own parent ignores SIGCHLD is
+//! reaped by the kernel
 //! without adding to either: such programs are under-counted.
 
 use crate::cpu::{CpuMeter, CpuUsed};
@@ -55,7 +58,8 @@ impl Usage {
         })
     }
 
-    /// Puts what was used since `begin` into `interval`. `own_ns` is the CPU time of `init` itself for the kernel's
+    /// Puts what was used since `begin` into `interval`. `own_ns` is the CPU time of `init` itself
+    /// for the kernel's
     /// work on the interval's behalf (mount, syncfs, umount).
     pub fn record(&self, begin: &Self, own_ns: u64, interval: &mut Interval) {
         interval.cpu_user_ns = self.user_ns.saturating_sub(begin.user_ns);
@@ -80,9 +84,11 @@ fn nanoseconds(time: TimeVal) -> u64 {
 }
 
 impl IoBytes {
-    /// What children that were waited for did so far: the process's numbers less those of its living threads.
+    /// What children that were waited for did so far: the process's numbers less those of its
+    /// living threads.
     ///
-    /// Threads of ours that end in between must not have used read or write calls (they use send and recv, which
+    /// Threads of ours that end in between must not have used read or write calls (they use send
+    /// and recv, which
     /// these counters do not see).
     fn of_children() -> std::io::Result<Self> {
         let (process, own_read) = read_io("/proc/self/io")?;

@@ -1,4 +1,5 @@
-//! A thread that ends what would not end by itself: a step past its time, what a step leaves running, and work on a disk
+//! A thread that ends what would not end by itself: a step past its time, what a step leaves
+//! running, and work on a disk
 //! whose server has gone.
 
 use crate::error::{CellError, Context, Kind, Result};
@@ -59,7 +60,8 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches over `step` for `limit`; `server` is the control socket, on which nothing may be expected meanwhile.
+    /// Watches over `step` for `limit`; `server` is the control socket, on which nothing may be
+    /// expected meanwhile.
     pub fn start(step: &str, limit: Duration, server: Option<OwnedFd>) -> Result<Self> {
         let (wake, woken) =
             UnixDatagram::pair().context(Kind::Internal, || "make a socket pair")?;
@@ -215,7 +217,8 @@ impl Guard {
         server_spoke
     }
 
-    /// The main thread hangs in the kernel: say so, and end. `outer` then ends the disk server, which ends the hanging.
+    /// The main thread hangs in the kernel: say so, and end. `outer` then ends the disk server,
+    /// which ends the hanging.
     fn give_up(&self) -> ! {
         let verdict = lock(&self.state)
             .verdict

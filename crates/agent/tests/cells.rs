@@ -141,7 +141,8 @@ fn counters_of_the_intervals_add_up_to_the_device_s() {
     }
     let place = Place::new();
     let mut plan = place.plan("head -c 3000000 /dev/zero > f; sync f; rm f");
-    // A real block device: one loop device that we attach ourselves, and whose counters we can read after the cell.
+    // A real block device: one loop device that we attach ourselves, and whose counters we can read
+    // after the cell.
     let attached = std::process::Command::new("losetup")
         .args(["-f", "--show"])
         .arg(place.image())
@@ -323,7 +324,8 @@ fn what_a_step_leaves_running_is_named() {
     place.assert_clean("after left-running");
 }
 
-/// What runs in the background holds the file system: it must be ended before each unmount, and no step may wait for it.
+/// What runs in the background holds the file system: it must be ended before each unmount, and no
+/// step may wait for it.
 #[test]
 fn a_background_program_runs_from_mount_to_unmount() {
     if !can_run("a_background_program_runs_from_mount_to_unmount") {

@@ -54,7 +54,8 @@ fn init_is_killed_at_many_instants() {
         let events = agent.finish();
         events.assert_failed("internal");
         assert!(start.elapsed() < Duration::from_secs(5));
-        // The agent ends only when all processes have ended; the kernel may clear a loop device a moment later (delayed work, fs/file_table.c).
+        // The agent ends only when all processes have ended; the kernel may clear a loop device a
+        // moment later (delayed work, fs/file_table.c).
         let mut residue = place.residue();
         residue.retain(|found| !found.contains(" on "));
         assert_eq!(residue, Vec::<String>::new(), "init killed after {wait} ms");

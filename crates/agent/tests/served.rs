@@ -1,6 +1,8 @@
-//! Cells on disks that `fscost-disk` serves: conservation, and what happens when the server dies, hangs or has no room.
+//! Cells on disks that `fscost-disk` serves: conservation, and what happens when the server dies,
+//! hangs or has no room.
 //!
-//! Skipped, loudly, when `fscost-disk` has not been built: cargo does not build another package's binary for a test.
+//! Skipped, loudly, when `fscost-disk` has not been built: cargo does not build another package's
+//! binary for a test.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,4 +1,5 @@
-//! Explains a recording and prints what that cost, as one line of JSON, for `benches/classify.py`: `classify RECORDING`.
+//! Explains a recording and prints what that cost, as one line of JSON, for `benches/classify.py`:
+//! `classify RECORDING`.
 
 #![allow(clippy::unwrap_used)]
 

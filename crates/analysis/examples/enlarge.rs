@@ -1,5 +1,7 @@
-//! Makes a large recording of a real one, for `benches/classify.py`: its requests, then more writes to the places of its file data, their content
-//! zeros (which a recording stores compressed). `enlarge RECORDING OUT GIB REQUEST_KIB random|sequential`.
+//! Makes a large recording of a real one, for `benches/classify.py`: its requests, then more writes
+//! to the places of its file data, their content
+//! zeros (which a recording stores compressed). `enlarge RECORDING OUT GIB REQUEST_KIB
+//! random|sequential`.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! Prints every row of a recording, and every mark (its name in the place of a path), tab-separated, for tests: `rows RECORDING`.
+//! Prints every row of a recording, and every mark (its name in the place of a path),
+//! tab-separated, for tests: `rows RECORDING`.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! Strips a recording with a key of zeros, and proves that the explanation is the same: `strip IN OUT [keep|extensions]`.
+//! Strips a recording with a key of zeros, and proves that the explanation is the same: `strip IN
+//! OUT [keep|extensions]`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 

@@ -1,4 +1,5 @@
-//! Pure functions of a recording: no root, no mount, no clock. The same recording always gives the same table.
+//! Pure functions of a recording: no root, no mount, no clock. The same recording always gives the
+//! same table.
 
 #![forbid(unsafe_code)]
 // A library's words are its errors.

@@ -12,7 +12,8 @@ pub enum Recovery {
     Btrfs(btrfs::Recovery),
 }
 
-/// With all that had completed by `at_ns` but these events (their numbers, ascending): each file system's, with its first disk.
+/// With all that had completed by `at_ns` but these events (their numbers, ascending): each file
+/// system's, with its first disk.
 pub fn recovery(recording: &Recording, at_ns: u64, lost: &[u64]) -> Result<Vec<(u16, Recovery)>> {
     let mut disks = Disks::at(recording, at_ns, lost)?;
     let mut found = Vec::new();

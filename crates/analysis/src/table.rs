@@ -1,4 +1,5 @@
-//! The explanation as a table: each row's time and interval, and the names that its numbers stand for.
+//! The explanation as a table: each row's time and interval, and the names that its numbers stand
+//! for.
 
 use crate::classify::{Causes, Explained, SortedRows, explain_streamed};
 use fscost_recording::{Frame, Mark, MarkReader, Op, Recording, Result};

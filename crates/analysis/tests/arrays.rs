@@ -159,7 +159,8 @@ impl Splitter {
     }
 }
 
-/// The recording `path` of one disk as one of an array of this shape, and where its events came from.
+/// The recording `path` of one disk as one of an array of this shape, and where its events came
+/// from.
 fn split(path: &Path, plain: &Explained, geometry: &Geometry, to: &Path) -> (Map, Vec<u64>) {
     let recording = Recording::open(path).unwrap();
     let map = Map::new(geometry).unwrap();

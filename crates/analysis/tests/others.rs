@@ -1,4 +1,5 @@
-//! File systems that this machine's kernel need not have: small real recordings of them, in which every 512 bytes of a file name it. The same that
+//! File systems that this machine's kernel need not have: small real recordings of them, in which
+//! every 512 bytes of a file name it. The same that
 //! are damaged by the fuzzer (`fuzz/seeds/others`).
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
@@ -79,7 +80,8 @@ impl Seed {
         sums
     }
 
-    /// Every tagged sector is data of the file that it names; so many of them, and so many whose file is not known: it wrote them elsewhere,
+    /// Every tagged sector is data of the file that it names; so many of them, and so many whose
+    /// file is not known: it wrote them elsewhere,
     /// too, before it said where they are.
     fn assert_tags(&self) -> (usize, usize) {
         let (mut found, mut lost) = (0, 0);

@@ -147,10 +147,12 @@ fn refused(error: &Error) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// A member's request: `(member, "read" | "preread" | "write" | "discard" | "flush", offset, bytes, redundant_bytes)`.
+/// A member's request: `(member, "read" | "preread" | "write" | "discard" | "flush", offset, bytes,
+/// redundant_bytes)`.
 type Request = (usize, &'static str, u64, u64, u64);
 
-/// An array of Linux md that requests are made to. Each method returns the members' requests that it leads to.
+/// An array of Linux md that requests are made to. Each method returns the members' requests that
+/// it leads to.
 #[pyclass(module = "fscost._native")]
 pub struct Array {
     inner: fscost_raid::Array,
@@ -169,7 +171,8 @@ impl Array {
         self.inner.size_bytes()
     }
 
-    /// Rows of 4 KiB written, by how their parity was computed: `(full, cached, reconstruct, read_modify_write)`.
+    /// Rows of 4 KiB written, by how their parity was computed: `(full, cached, reconstruct,
+    /// read_modify_write)`.
     fn rows(&self) -> (u64, u64, u64, u64) {
         told_rows(self.inner.rows())
     }

@@ -14,8 +14,11 @@ use std::collections::BTreeMap;
 /// Rows in one batch.
 const BATCH_ROWS: usize = 1 << 18;
 
-/// An explained recording. Each iteration gives all rows from the first, in column batches, little-endian: `{"event": u64 bytes, "time_ns": u64, "interval": i32, "disk": i32, "offset": u64, "length": u64,
-/// "structure": i32, "home": i32, "home_offset": i64, "cause": i32, "atime_alone": u8, "inode": i64, "tree": u64, "path": i32, "transaction": i64, "copy": u8, "doubtful": u8}`. What there
+/// An explained recording. Each iteration gives all rows from the first, in column batches,
+/// little-endian: `{"event": u64 bytes, "time_ns": u64, "interval": i32, "disk": i32, "offset":
+/// u64, "length": u64,
+/// "structure": i32, "home": i32, "home_offset": i64, "cause": i32, "atime_alone": u8, "inode":
+/// i64, "tree": u64, "path": i32, "transaction": i64, "copy": u8, "doubtful": u8}`. What there
 /// is none of is -1.
 #[pyclass(frozen, module = "fscost._native")]
 pub struct Explanation {
@@ -39,7 +42,8 @@ impl Explanation {
         }
     }
 
-    /// What the numbers in the columns `structure` and `home`, `cause`, `interval` and `path` stand for: `{"structures", "journal_structures" (those
+    /// What the numbers in the columns `structure` and `home`, `cause`, `interval` and `path` stand
+    /// for: `{"structures", "journal_structures" (those
     /// that belong to a journal or log), "causes", "intervals", "paths"}`.
     fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let names = PyDict::new(py);
@@ -71,7 +75,8 @@ impl Explanation {
         crate::mark_texts(self.table.timeline.marks())
     }
 
-    /// Of the rows, bytes that were written as zeroes and reached the disk as holes punched, by the interval's name.
+    /// Of the rows, bytes that were written as zeroes and reached the disk as holes punched, by the
+    /// interval's name.
     fn punched_bytes(&self) -> BTreeMap<String, u64> {
         let mut found = BTreeMap::new();
         let names = self.table.timeline.interval_names();

@@ -42,7 +42,8 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // What a panic becomes; it derives from BaseException, so nothing catches it that does not know its name.
+        // What a panic becomes; it derives from BaseException, so nothing catches it that does not
+        // know its name.
         module.add("PanicException", module.py().get_type::<PanicException>())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
@@ -77,8 +78,10 @@ impl Recording {
         })
     }
 
-    /// Disks, size and how it ends: `{"stripped", "begin_unix_ns", "file_bytes", "frames", "events", "content_bytes", "content_stored_bytes", "end",
-    /// "last_ns", "disks": [{"name", "size_bytes", "logical_block_bytes", "physical_block_bytes"}]}`.
+    /// Disks, size and how it ends: `{"stripped", "begin_unix_ns", "file_bytes", "frames",
+    /// "events", "content_bytes", "content_stored_bytes", "end",
+    /// "last_ns", "disks": [{"name", "size_bytes", "logical_block_bytes",
+    /// "physical_block_bytes"}]}`.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (header, frames) = (self.inner.header(), self.inner.frames());
         let info = PyDict::new(py);
@@ -120,7 +123,8 @@ impl Recording {
         Ok(info)
     }
 
-    /// The intervals between marks, summed: `[{"name", "begin_ns", "end_ns", "first_write_bytes", "disks": {name: totals}, "detail": JSON text or
+    /// The intervals between marks, summed: `[{"name", "begin_ns", "end_ns", "first_write_bytes",
+    /// "disks": {name: totals}, "detail": JSON text or
     /// None}]`. The first, `before`, holds what precedes the first mark.
     fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let found = py
@@ -135,7 +139,8 @@ impl Recording {
         Ok(mark_texts(&marks))
     }
 
-    /// Requests in batches of columns, little-endian: `{"event": u64 bytes (its number, marks counted), "submit_ns": u64, "complete_ns", "offset",
+    /// Requests in batches of columns, little-endian: `{"event": u64 bytes (its number, marks
+    /// counted), "submit_ns": u64, "complete_ns", "offset",
     /// "length", "disk": u16, "op": u8, "fua": u8}`.
     fn requests(slf: Bound<'_, Self>) -> Requests {
         Requests {
@@ -146,7 +151,8 @@ impl Recording {
         }
     }
 
-    /// What each written byte was: rows in batches of columns, and the names that their numbers stand for.
+    /// What each written byte was: rows in batches of columns, and the names that their numbers
+    /// stand for.
     fn explain(&self, py: Python<'_>) -> PyResult<Explanation> {
         py.detach(|| Explanation::new(&self.inner)).map_err(error)
     }
@@ -177,8 +183,10 @@ impl Recording {
         array::member_workloads(py, &self.inner, disk, &shape, &device, &measured)
     }
 
-    /// How busy the disks would have been as such devices, or the members of an array that one disk stands for:
-    /// `{"intervals": [{"name", "elapsed_s", "members": [{"busy_s", "nand_write_bytes", "erased_blocks", …}]}], "rows": (full,
+    /// How busy the disks would have been as such devices, or the members of an array that one disk
+    /// stands for:
+    /// `{"intervals": [{"name", "elapsed_s", "members": [{"busy_s", "nand_write_bytes",
+    /// "erased_blocks", …}]}], "rows": (full,
     /// cached, reconstruct, read_modify_write)}`.
     #[pyo3(signature = (device, array=None))]
     fn times<'py>(
@@ -190,7 +198,8 @@ impl Recording {
         array::times(py, &self.inner, &device, array)
     }
 
-    /// What a mount of the disks as they were would begin with, without these events: see `recovery.rs`.
+    /// What a mount of the disks as they were would begin with, without these events: see
+    /// `recovery.rs`.
     fn recovery<'py>(
         &self,
         py: Python<'py>,
@@ -200,7 +209,8 @@ impl Recording {
         recovery::recovery(py, &self.inner, at_ns, &lost)
     }
 
-    /// Read everything: `{"whole": bool, "end": str, "damaged": [str], "events", "content_bytes", "content_stored_bytes", "disks": {name: totals}}`.
+    /// Read everything: `{"whole": bool, "end": str, "damaged": [str], "events", "content_bytes",
+    /// "content_stored_bytes", "disks": {name: totals}}`.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let report = py
             .detach(|| recording::verify(&self.inner))
@@ -216,8 +226,10 @@ impl Recording {
         Ok(entry)
     }
 
-    /// Write the disk as it was at an instant to the empty file behind a descriptor, sparse. `path` is for errors; `announce` is called with the number
-    /// of bytes that will be written, before. `at_ns` and `mark` are exclusive; neither means the end.
+    /// Write the disk as it was at an instant to the empty file behind a descriptor, sparse. `path`
+    /// is for errors; `announce` is called with the number
+    /// of bytes that will be written, before. `at_ns` and `mark` are exclusive; neither means the
+    /// end.
     #[pyo3(signature = (disk, descriptor, path, announce, at_ns=None, mark=None))]
     #[allow(clippy::too_many_arguments)] // They are the Python method's.
     fn export_image(
@@ -242,7 +254,8 @@ impl Recording {
         py.detach(|| image.export(out.file())).map_err(error)
     }
 
-    /// Write the same recording, compressed at zstd's level, to the empty file behind a descriptor; returns its size.
+    /// Write the same recording, compressed at zstd's level, to the empty file behind a descriptor;
+    /// returns its size.
     fn pack(&self, py: Python<'_>, descriptor: i32, path: PathBuf, level: i32) -> PyResult<u64> {
         let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
         py.detach(|| recording::pack(&self.inner, out, level))
@@ -250,7 +263,8 @@ impl Recording {
             .map_err(error)
     }
 
-    /// Write the same recording without the contents of files to the empty file behind a descriptor; returns its size. `names` is `replace`, `extensions` or `keep`; who keeps
+    /// Write the same recording without the contents of files to the empty file behind a
+    /// descriptor; returns its size. `names` is `replace`, `extensions` or `keep`; who keeps
     /// the `key` of 32 bytes can guess contents.
     fn strip(
         &self,
@@ -272,7 +286,8 @@ impl Recording {
             .map_err(error)
     }
 
-    /// Write one disk's requests as a dm-log-writes log to the empty file behind a descriptor; returns the number of entries. `announce` is called with
+    /// Write one disk's requests as a dm-log-writes log to the empty file behind a descriptor;
+    /// returns the number of entries. `announce` is called with
     /// the log's size, before.
     fn export_dm_log_writes(
         &self,
@@ -397,7 +412,8 @@ impl Requests {
         Ok(Some(batch))
     }
 
-    /// The intervals of what was read so far, as `Recording.intervals` gives them: once it has ended, of everything.
+    /// The intervals of what was read so far, as `Recording.intervals` gives them: once it has
+    /// ended, of everything.
     fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let intervals = self.survey.intervals();
         self.recording.get().interval_entries(py, intervals)
@@ -417,7 +433,8 @@ struct Columns {
 }
 
 impl Columns {
-    /// Fill from frame `next` on, whose first event has this number; returns the first frame that was not read, and its first event.
+    /// Fill from frame `next` on, whose first event has this number; returns the first frame that
+    /// was not read, and its first event.
     fn fill(
         &mut self,
         recording: &recording::Recording,
@@ -461,7 +478,8 @@ fn end_text(end: &recording::End) -> String {
     }
 }
 
-/// Make a recording of a dm-log-writes log in the empty file behind a descriptor; returns the number of entries.
+/// Make a recording of a dm-log-writes log in the empty file behind a descriptor; returns the
+/// number of entries.
 #[pyfunction]
 fn import_dm_log_writes(
     py: Python<'_>,

@@ -10,7 +10,8 @@ use pyo3::{
     types::{PyDict, PyList},
 };
 
-/// Each file system's: `{"disk", "family"}`, and of xfs `{"head", "tail", "records", "bytes", "checkpoints": [{"lsn", "records", "items"}], "unfinished": …}`,
+/// Each file system's: `{"disk", "family"}`, and of xfs `{"head", "tail", "records", "bytes",
+/// "checkpoints": [{"lsn", "records", "items"}], "unfinished": …}`,
 /// of btrfs `{"generation", "is_sound", "logged_count", "logged": [{"tree", "inode", "path"}]}`.
 pub fn recovery<'py>(
     py: Python<'py>,

@@ -130,7 +130,8 @@ impl Workload {
     }
 }
 
-/// The requests of one disk; `measured` names the intervals that are repeated. With an explanation, charges are kept by
+/// The requests of one disk; `measured` names the intervals that are repeated. With an explanation,
+/// charges are kept by
 /// `cause`, `structure`, `path` or `step`.
 pub fn workload(
     py: Python<'_>,
@@ -165,7 +166,8 @@ pub fn workload(
 /// A format's name, and of each disk its name, its requests and how long they lasted.
 type Traced = (&'static str, Vec<(String, Workload, f64)>);
 
-/// The disks of a trace of another tool as workloads: the format's name and `[(name, Workload, seconds)]`. Without
+/// The disks of a trace of another tool as workloads: the format's name and `[(name, Workload,
+/// seconds)]`. Without
 /// `form`, the format's name, the content decides.
 #[pyfunction]
 #[pyo3(signature = (path, device, form=None))]
@@ -213,7 +215,8 @@ fn unreadable(error: fscost_traces::Error) -> PyErr {
 
 #[pymethods]
 impl Workload {
-    /// What one pass asks of the device: `{"unit_bytes", "disk_bytes", "write_bytes", "write_units", "trim_bytes", "flushes"}`.
+    /// What one pass asks of the device: `{"unit_bytes", "disk_bytes", "write_bytes",
+    /// "write_units", "trim_bytes", "flushes"}`.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let info = PyDict::new(py);
         info.set_item("unit_bytes", self.inner.unit_bytes)?;
@@ -225,7 +228,8 @@ impl Workload {
         Ok(info)
     }
 
-    /// The same requests on a disk that has only the units that the workload writes, moved together in their order.
+    /// The same requests on a disk that has only the units that the workload writes, moved together
+    /// in their order.
     fn footprint(&self, py: Python<'_>) -> Workload {
         Workload {
             inner: py.detach(|| self.inner.footprint()),
@@ -233,10 +237,14 @@ impl Workload {
         }
     }
 
-    /// Play the workload on a device of the disk's size until its write amplification is steady. Counts are of
-    /// `counted_passes` passes, `erases` (u32, by block) of all `passes`. With `by_tag`, `charges` are columns,
-    /// little-endian: `{"name": i32, "home": i32, "write_bytes": u64 (one pass), "written_units": u64, "padded_units",
-    /// "moved_units", "caused_units"}`. `name` is among the explanation's names, or -1 for none, -2 for the rest, -3 for
+    /// Play the workload on a device of the disk's size until its write amplification is steady.
+    /// Counts are of
+    /// `counted_passes` passes, `erases` (u32, by block) of all `passes`. With `by_tag`, `charges`
+    /// are columns,
+    /// little-endian: `{"name": i32, "home": i32, "write_bytes": u64 (one pass), "written_units":
+    /// u64, "padded_units",
+    /// "moved_units", "caused_units"}`. `name` is among the explanation's names, or -1 for none, -2
+    /// for the rest, -3 for
     /// discards, -4 for what the workload did not write.
     fn replay<'py>(
         &self,

@@ -70,7 +70,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Speak over `socket` (`SOCK_SEQPACKET`). Unless `is_timed`, no answer tells an instant: reading its digits takes an emulated guest instructions.
+    /// Speak over `socket` (`SOCK_SEQPACKET`). Unless `is_timed`, no answer tells an instant:
+    /// reading its digits takes an emulated guest instructions.
     pub fn new(socket: OwnedFd, is_timed: bool) -> Self {
         Self {
             socket,

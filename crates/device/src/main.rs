@@ -38,10 +38,12 @@ struct Serve {
     /// NAME=BYTES[,logical=512][,physical=4096]; once for each disk.
     #[arg(long = "disk", required = true, value_parser = parse_disk)]
     disks: Vec<DiskInfo>,
-    /// Serve over NBD, each disk as an export of its name: the path of a Unix socket that does not exist, or @NAME for an abstract one.
+    /// Serve over NBD, each disk as an export of its name: the path of a Unix socket that does not
+    /// exist, or @NAME for an abstract one.
     #[arg(long, value_name = "ADDRESS")]
     nbd: Option<nbd::Address>,
-    /// Keep no date, and tell none: whoever writes has a clock of its own (an emulated guest), so that no time in the recording says when its timers ran.
+    /// Keep no date, and tell none: whoever writes has a clock of its own (an emulated guest), so
+    /// that no time in the recording says when its timers ran.
     #[arg(long)]
     untimed: bool,
     /// Become this user (UID:GID) once the recording is open.
@@ -108,7 +110,8 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     if arguments.control_fd < 3 {
         return Err("--control-fd is the number of an inherited socket, 3 or more".into());
     }
-    // SAFETY: the number names a descriptor that our parent opened for us alone; nothing else in this process uses it. A wrong number fails
+    // SAFETY: the number names a descriptor that our parent opened for us alone; nothing else in
+    // this process uses it. A wrong number fails
     // at the first use.
     let socket = unsafe { OwnedFd::from_raw_fd(arguments.control_fd) };
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;

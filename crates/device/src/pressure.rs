@@ -1,14 +1,18 @@
-//! What a disk server owes the kernel when memory is short: the kernel may be waiting for it to write.
+//! What a disk server owes the kernel when memory is short: the kernel may be waiting for it to
+//! write.
 
 /// include/uapi/linux/prctl.h; since Linux 5.6.
 const PR_SET_IO_FLUSHER: libc::c_int = 57;
 /// Spared by the out-of-memory killer: a mounted file system hangs on the server.
 const OOM_SCORE: &str = "-500";
 
-/// Tells the kernel that this process is in its write path (prctl(2), PR_SET_IO_FLUSHER: made for FUSE daemons and the like):
-/// its allocations then do not wait for what it has to write itself. Threads started later inherit it.
+/// Tells the kernel that this process is in its write path (prctl(2), PR_SET_IO_FLUSHER: made for
+/// FUSE daemons and the like):
+/// its allocations then do not wait for what it has to write itself. Threads started later inherit
+/// it.
 ///
-/// Without the privilege (CAP_SYS_RESOURCE), as in the VM lab of an unprivileged user, both requests change nothing.
+/// Without the privilege (CAP_SYS_RESOURCE), as in the VM lab of an unprivileged user, both
+/// requests change nothing.
 pub fn declare() {
     // SAFETY: the call takes numbers only.
     let _ = unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1_u64, 0_u64, 0_u64, 0_u64) };

@@ -1,12 +1,15 @@
-//! What a disk server gives up once it serves: it parses what guests and kernels send, and needs no new file, program or privilege.
+//! What a disk server gives up once it serves: it parses what guests and kernels send, and needs no
+//! new file, program or privilege.
 //!
-//! A deny list, as QEMU has: the calls that Rust's runtime, the allocator and threads make differ by version and stay allowed. What was
+//! A deny list, as QEMU has: the calls that Rust's runtime, the allocator and threads make differ
+//! by version and stay allowed. What was
 //! open before (the recording, the connections) works on.
 
 use libc::{c_long, sock_filter, sock_fprog};
 use std::io;
 
-/// New files and names, programs, other processes, mounts, namespaces, users, connections, and the kernel itself.
+/// New files and names, programs, other processes, mounts, namespaces, users, connections, and the
+/// kernel itself.
 const DENIED: &[c_long] = &[
     libc::SYS_openat,
     libc::SYS_openat2,
@@ -98,7 +101,8 @@ const X32: u32 = 0x4000_0000;
 const NUMBER_AT: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;
 
-/// Denies all threads of this process what it does not need any more: such a call fails with EPERM. A kernel without seccomp changes
+/// Denies all threads of this process what it does not need any more: such a call fails with EPERM.
+/// A kernel without seccomp changes
 /// nothing.
 pub fn deny() -> io::Result<()> {
     deny_with(libc::SECCOMP_FILTER_FLAG_TSYNC)
@@ -134,7 +138,8 @@ fn deny_with(flags: libc::c_ulong) -> io::Result<()> {
     }
 }
 
-/// Classic BPF (Documentation/userspace-api/seccomp_filter.rst): the architecture, then each number; the last instruction denies.
+/// Classic BPF (Documentation/userspace-api/seccomp_filter.rst): the architecture, then each
+/// number; the last instruction denies.
 fn filter() -> Vec<sock_filter> {
     let load = |at| instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
     let denied: Vec<u32> = DENIED
@@ -144,7 +149,8 @@ fn filter() -> Vec<sock_filter> {
         .collect();
     let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let most = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
-    // From each comparison to the last instruction: over those that remain, and the one that allows.
+    // From each comparison to the last instruction: over those that remain, and the one that
+    // allows.
     let after = |remaining: usize| (remaining + 1) as u8;
     let count = denied.len();
     let mut filter = vec![

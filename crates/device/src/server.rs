@@ -72,8 +72,10 @@ pub fn serve(mut store: Store, mount: Mount, mut control: Control) -> Result<Out
 
 /// Serve until none waits; `false` when the mount is gone.
 ///
-/// The server sleeps at once rather than looking again for a while: measured on two cores, a server that spins for 50 µs takes the CPU from
-/// the kernel's worker that would send the next request (write + fsync loop: 1.9 of the plain loop device, 1.2–1.5 without).
+/// The server sleeps at once rather than looking again for a while: measured on two cores, a server
+/// that spins for 50 µs takes the CPU from
+/// the kernel's worker that would send the next request (write + fsync loop: 1.9 of the plain loop
+/// device, 1.2–1.5 without).
 fn serve_requests(session: &mut Session, store: &mut Store) -> Result<bool, Errno> {
     loop {
         match session.step(store)? {

@@ -78,12 +78,14 @@ impl Store {
         }
     }
 
-    /// Where the next write's content is to be put, before [`request`](Self::request): it then needs no copy.
+    /// Where the next write's content is to be put, before [`request`](Self::request): it then
+    /// needs no copy.
     pub fn space(&mut self) -> &mut [u8] {
         &mut self.writer.space()[..MAX_REQUEST_BYTES]
     }
 
-    /// Execute and log a write (its content is at the beginning of [`space`](Self::space)), flush, discard or zeroing.
+    /// Execute and log a write (its content is at the beginning of [`space`](Self::space)), flush,
+    /// discard or zeroing.
     pub fn request(&mut self, request: Request) -> Result<()> {
         let location = self.log(request)?;
         let Some(map) = self.maps.get_mut(usize::from(request.disk)) else {
@@ -151,7 +153,8 @@ impl Store {
         self.clock
     }
 
-    /// Send what is unstored on its way: called when nothing happens, so that a killed server loses little.
+    /// Send what is unstored on its way: called when nothing happens, so that a killed server loses
+    /// little.
     pub fn idle(&mut self) -> Result<()> {
         self.writer.seal()
     }

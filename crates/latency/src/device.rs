@@ -2,7 +2,8 @@
 
 use crate::{Completion, Model, Request, constant::ConstantDevice, model::Kind};
 
-/// A device of a model. It depends only on the model, the capacity, the seed and the requests with their times.
+/// A device of a model. It depends only on the model, the capacity, the seed and the requests with
+/// their times.
 #[derive(Debug, Clone)]
 pub struct Device {
     engine: Engine,
@@ -24,15 +25,18 @@ impl Device {
         Device { engine }
     }
 
-    /// Hands a request over. `now_ns` never decreases from call to call of `submit` and [`advance`](Device::advance).
+    /// Hands a request over. `now_ns` never decreases from call to call of `submit` and
+    /// [`advance`](Device::advance).
     pub fn submit(&mut self, now_ns: u64, request: Request) {
         match &mut self.engine {
             Engine::Constant(device) => device.submit(now_ns, &request),
         }
     }
 
-    /// When [`advance`](Device::advance) should be called next if no other request arrives: never later than the next
-    /// completion. None: no request is outstanding. A model whose device does other work first (destaging a cache) may
+    /// When [`advance`](Device::advance) should be called next if no other request arrives: never
+    /// later than the next
+    /// completion. None: no request is outstanding. A model whose device does other work first
+    /// (destaging a cache) may
     /// name an instant at which nothing completes.
     #[must_use]
     pub fn next_ns(&self) -> Option<u64> {

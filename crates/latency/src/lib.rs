@@ -1,10 +1,13 @@
 //! Device models as values: when a disk, a card or an SSD would have completed each request.
 //!
-//! A [`Device`] is a [`Model`], a capacity and a seed. It takes [`Request`]s at given times and says when each
-//! completes. It has no clock of its own and does no I/O: the disk server runs it against a real clock to delay
+//! A [`Device`] is a [`Model`], a capacity and a seed. It takes [`Request`]s at given times and
+//! says when each
+//! completes. It has no clock of its own and does no I/O: the disk server runs it against a real
+//! clock to delay
 //! completions, and the offline replay runs it against recorded times.
 //!
-//! Everything is deterministic: the same model, capacity, seed and request times give the same completion times. All
+//! Everything is deterministic: the same model, capacity, seed and request times give the same
+//! completion times. All
 //! arithmetic on times is in whole nanoseconds.
 
 #![forbid(unsafe_code)]

@@ -73,7 +73,8 @@ impl Model {
         &KINDS
     }
 
-    /// The parameters of a kind of model, in the order of the documentation; none if there is no such kind.
+    /// The parameters of a kind of model, in the order of the documentation; none if there is no
+    /// such kind.
     #[must_use]
     pub fn parameters(kind: &str) -> Vec<Parameter> {
         let mut fields = Fields::described();
@@ -83,7 +84,8 @@ impl Model {
         }
     }
 
-    /// True if each request completes at its submission, as on `ram`: a server needs no clock for it.
+    /// True if each request completes at its submission, as on `ram`: a server needs no clock for
+    /// it.
     #[must_use]
     pub fn is_instant(&self) -> bool {
         match &self.kind {

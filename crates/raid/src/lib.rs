@@ -1,4 +1,5 @@
-//! md arrays as pure arithmetic: what a member's superblock says, which byte of the array lies where on which member,
+//! md arrays as pure arithmetic: what a member's superblock says, which byte of the array lies
+//! where on which member,
 //! and which requests the members receive for those of the array.
 //!
 //! Nothing here reads a disk or knows a recording. Numbers come from superblocks, which are hostile

@@ -28,7 +28,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// `areas`: begin, greatest length, and kind; where two overlap, the one that begins later wins.
+    /// `areas`: begin, greatest length, and kind; where two overlap, the one that begins later
+    /// wins.
     /// `end` is the member's size.
     pub(crate) fn new(end: u64, areas: &[(u64, u64, Area)]) -> Member {
         let mut areas = areas.to_vec();

@@ -1,4 +1,5 @@
-//! RAID 1 and RAID 10: each byte is stored as often as the layout says (`drivers/md/raid10.c`, `setup_geo` and
+//! RAID 1 and RAID 10: each byte is stored as often as the layout says (`drivers/md/raid10.c`,
+//! `setup_geo` and
 //! `__raid10_find_phys`).
 
 use crate::{Geometry, Level, Place, Role};
@@ -40,7 +41,8 @@ impl Mirrored {
         let layout = u64::from(geometry.layout);
         let (near, far, is_offset) = (layout & 255, layout >> 8 & 255, layout >> 16 & 1 == 1);
         let is_sound = near > 0 && far > 0 && near * far <= members;
-        // The kernel lays a stripe that does not end with its members over the far copies of the one before.
+        // The kernel lays a stripe that does not end with its members over the far copies of the
+        // one before.
         if !is_sound || (is_offset && !members.is_multiple_of(near)) {
             return None;
         }

@@ -1,4 +1,5 @@
-//! RAID 4, 5 and 6: which members of a stripe hold parity (`drivers/md/raid5.c`, `raid5_compute_sector`).
+//! RAID 4, 5 and 6: which members of a stripe hold parity (`drivers/md/raid5.c`,
+//! `raid5_compute_sector`).
 
 use crate::{Geometry, Level, Place, Role};
 

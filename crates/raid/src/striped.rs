@@ -78,7 +78,8 @@ impl Striped {
             member_offset = end;
             zones.push(zone);
         }
-        // With one zone both layouts are the same; with more, the kernel refuses an array that does not say which.
+        // With one zone both layouts are the same; with more, the kernel refuses an array that does
+        // not say which.
         let is_original = match geometry.layout {
             ORIGINAL => true,
             BY_ZONE => false,

@@ -1,4 +1,5 @@
-//! The superblock of a member, version 1 (`struct mdp_superblock_1` in `include/uapi/linux/raid/md_p.h`).
+//! The superblock of a member, version 1 (`struct mdp_superblock_1` in
+//! `include/uapi/linux/raid/md_p.h`).
 
 use crate::{Area, Geometry, Level, Member};
 
@@ -49,7 +50,8 @@ impl Superblock {
     /// How many bytes [`parse`](Self::parse) wants.
     pub const BYTES: usize = BYTES;
 
-    /// The superblock in `bytes`, which were read at `at` of a disk; `None` if there is none, its checksum is wrong, it belongs elsewhere, or the
+    /// The superblock in `bytes`, which were read at `at` of a disk; `None` if there is none, its
+    /// checksum is wrong, it belongs elsewhere, or the
     /// member is a spare.
     pub fn parse(bytes: &[u8], at: u64, disk_bytes: u64) -> Option<Superblock> {
         let bytes = bytes.get(..BYTES)?;
@@ -113,7 +115,8 @@ fn areas(bytes: &[u8], at: u64, disk_bytes: u64) -> Option<Member> {
         (at, BYTES as u64, Area::Superblock),
     ];
     let feature_map = le32(bytes, 8);
-    // The bitmap's length depends on its own superblock: it ends at the latest where something else begins.
+    // The bitmap's length depends on its own superblock: it ends at the latest where something else
+    // begins.
     if feature_map & BITMAP != 0 {
         let start = beside(at, i64::from(le32(bytes, 96) as i32))?;
         areas.push((start, u64::MAX, Area::Bitmap));

@@ -1,4 +1,5 @@
-//! The address maps: against tables drawn elsewhere, and against themselves for every level and layout.
+//! The address maps: against tables drawn elsewhere, and against themselves for every level and
+//! layout.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use fscost_raid::{Geometry, Level, Map, Place, Role};
@@ -16,7 +17,8 @@ fn map(level: Level, layout: u32, members: &[u64]) -> Map {
     Map::new(&geometry).unwrap()
 }
 
-/// One line for each row of chunks, one letter or number for each member: the chunk's number, P, Q or -.
+/// One line for each row of chunks, one letter or number for each member: the chunk's number, P, Q
+/// or -.
 fn drawn(map: &Map, members: usize, rows: u64) -> Vec<String> {
     let cell = |member, row| match map.piece(member, row * 64 * KIB).role {
         Role::Data { array_offset, .. } => (array_offset / (64 * KIB)).to_string(),
@@ -31,7 +33,8 @@ fn drawn(map: &Map, members: usize, rows: u64) -> Vec<String> {
     (0..rows).map(row).collect()
 }
 
-/// The tables of Wikipedia's "Non-standard RAID levels" and of the SNIA's DDF for RAID 5 on four members.
+/// The tables of Wikipedia's "Non-standard RAID levels" and of the SNIA's DDF for RAID 5 on four
+/// members.
 #[test]
 fn raid5_layouts_are_those_of_the_tables() {
     let sizes = [1024 * KIB; 4];
@@ -153,7 +156,8 @@ fn geometries() -> impl Strategy<Value = Geometry> {
 }
 
 proptest! {
-    /// Every byte of the array is at each of its places, every byte of a member that is data has that place, and no two bytes share one.
+    /// Every byte of the array is at each of its places, every byte of a member that is data has
+    /// that place, and no two bytes share one.
     #[test]
     fn both_directions_agree(geometry in geometries()) {
         let Some(map) = Map::new(&geometry) else { return Ok(()) };

@@ -1,4 +1,5 @@
-//! What members receive: against closed forms, and against members whose content is computed from the address map.
+//! What members receive: against closed forms, and against members whose content is computed from
+//! the address map.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use fscost_raid::{
@@ -148,7 +149,8 @@ fn closed_form_raid4_parity_receives_half_of_all_small_writes() {
     assert_eq!(loads[4].redundant_write_bytes, loads[4].write_bytes);
 }
 
-/// "One member does all the work": a rewritten block keeps one member of RAID 0 busy, and two of RAID 5 equally.
+/// "One member does all the work": a rewritten block keeps one member of RAID 0 busy, and two of
+/// RAID 5 equally.
 #[test]
 fn closed_form_one_hot_block_loads_one_member_of_raid0_and_two_of_raid5() {
     let hot = || (0..100).map(|_| (0, BLOCK));
@@ -395,7 +397,8 @@ fn shapes() -> impl Strategy<Value = Geometry> {
 }
 
 proptest! {
-    /// After each batch every sector of every member holds what the array's content says, parity included; and each
+    /// After each batch every sector of every member holds what the array's content says, parity
+    /// included; and each
     /// byte is written once for each copy.
     #[test]
     fn members_reconstruct_the_array(
@@ -432,7 +435,8 @@ proptest! {
         }
     }
 
-    /// Whole blocks, each written once, cost their own bytes once besides what is redundant; and no more rows are
+    /// Whole blocks, each written once, cost their own bytes once besides what is redundant; and no
+    /// more rows are
     /// read than written.
     #[test]
     fn data_is_conserved(geometry in shapes(), blocks in prop::collection::btree_set(0_u64..24, 1..24)) {

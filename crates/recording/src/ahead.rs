@@ -1,4 +1,5 @@
-//! Reads frames ahead on other threads: unpacking takes most of the time of whoever looks at all content.
+//! Reads frames ahead on other threads: unpacking takes most of the time of whoever looks at all
+//! content.
 
 use crate::{Contents, Error, Frame, Recording, Result};
 use std::{
@@ -9,12 +10,14 @@ use std::{
 
 /// More would only wait for the one that looks at the frames.
 const MAX_THREADS: usize = 4;
-/// Unpacked frames that wait for their turn, per thread. With the one that is filled and the one that is looked at, a thread has four, each of at most
+/// Unpacked frames that wait for their turn, per thread. With the one that is filled and the one
+/// that is looked at, a thread has four, each of at most
 /// 1.25 MiB.
 const WAITING_FRAMES: usize = 2;
 
 impl Recording {
-    /// All events and their content, in order of completion, as [`for_each_frame`](Self::for_each_frame) gives them; the calling thread does nothing
+    /// All events and their content, in order of completion, as
+    /// [`for_each_frame`](Self::for_each_frame) gives them; the calling thread does nothing
     /// but visit.
     pub fn for_each_frame_ahead(
         &self,
@@ -32,7 +35,8 @@ impl Recording {
         contents: Contents,
         mut visit: impl FnMut(usize, &mut Frame) -> Result<bool>,
     ) -> Result<()> {
-        // As many as cores: unpacking takes longer than most visits, and where it does not, they wait.
+        // As many as cores: unpacking takes longer than most visits, and where it does not, they
+        // wait.
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let threads = cores.min(MAX_THREADS);
         thread::scope(|scope| {
@@ -50,7 +54,8 @@ impl Recording {
             for (turn, &index) in frames.iter().enumerate() {
                 let (next, used): &(Receiver<Result<Frame>>, Sender<Frame>) =
                     &readers[turn % threads];
-                // A reader ends early only after an error, which it sends first, or by a panic, which the scope passes on.
+                // A reader ends early only after an error, which it sends first, or by a panic,
+                // which the scope passes on.
                 let Ok(frame) = next.recv() else {
                     return Ok(());
                 };

@@ -1,7 +1,10 @@
-//! Export to and import from the log of the kernel's dm-log-writes target, for other people's replay tools.
+//! Export to and import from the log of the kernel's dm-log-writes target, for other people's
+//! replay tools.
 //!
-//! Layout (`Documentation/admin-guide/device-mapper/log-writes.rst`, `drivers/md/dm-log-writes.c`): a superblock in sector 0, then entries;
-//! each entry fills one sector and is followed by its data. Sectors of the log are of the disk's logical block size. A mark's text
+//! Layout (`Documentation/admin-guide/device-mapper/log-writes.rst`, `drivers/md/dm-log-writes.c`):
+//! a superblock in sector 0, then entries;
+//! each entry fills one sector and is followed by its data. Sectors of the log are of the disk's
+//! logical block size. A mark's text
 //! lies in the entry's own sector, after the entry.
 
 use crate::{
@@ -43,7 +46,8 @@ struct RawEntry {
     data_bytes: U64,
 }
 
-/// Size of the log that [`export`] writes: zeros are content there, so that it can be far larger than the recording.
+/// Size of the log that [`export`] writes: zeros are content there, so that it can be far larger
+/// than the recording.
 pub fn export_bytes(recording: &Recording, disk: u16) -> Result<u64> {
     let sector = u64::from(disk_of(recording, disk)?.logical_block_bytes);
     let mut bytes = sector;
@@ -77,8 +81,10 @@ fn disk_of(recording: &Recording, disk: u16) -> Result<&DiskInfo> {
 
 /// Write the requests of one disk as a dm-log-writes log; returns its number of entries.
 ///
-/// Reads are left out. A write-zeroes becomes writes of zeros; a discard or hole punch becomes a discard, which replay tools zero. Entries are in
-/// the order of completion (the kernel's target logs completed writes when the next flush completes: any of its replays is a replay of ours).
+/// Reads are left out. A write-zeroes becomes writes of zeros; a discard or hole punch becomes a
+/// discard, which replay tools zero. Entries are in
+/// the order of completion (the kernel's target logs completed writes when the next flush
+/// completes: any of its replays is a replay of ours).
 pub fn export(recording: &Recording, disk: u16, out: Output) -> Result<u64> {
     let info = disk_of(recording, disk)?;
     let Output { file, path } = out;
@@ -183,7 +189,8 @@ impl LogWriter {
     }
 }
 
-/// Make a recording of a log; the log does not say how large its disk was, so that the furthest write does. Times are entry numbers, in
+/// Make a recording of a log; the log does not say how large its disk was, so that the furthest
+/// write does. Times are entry numbers, in
 /// nanoseconds: only their order means anything. Returns the number of entries.
 pub fn import(log: &Path, recording: Output) -> Result<u64> {
     let mut reader = LogReader::open(log)?;

@@ -17,7 +17,8 @@ pub enum ErrorKind {
     Format,
     /// A checksum or a field is wrong: the bytes are not what was written.
     Corrupt,
-    /// The caller asked for something that the recording cannot hold (a name too long, a disk too large, an offset outside).
+    /// The caller asked for something that the recording cannot hold (a name too long, a disk too
+    /// large, an offset outside).
     Invalid,
 }
 

@@ -17,7 +17,8 @@ pub enum Op {
     Discard = 3,
     /// The range now reads as zeros.
     WriteZeroes = 4,
-    /// `Discard`, or `WriteZeroes` that may unmap: a loop device sends the same request for both. Reads as zeros.
+    /// `Discard`, or `WriteZeroes` that may unmap: a loop device sends the same request for both.
+    /// Reads as zeros.
     Punch = 5,
     /// A named instant; its content is a [`Mark`] as JSON.
     Mark = 6,
@@ -64,7 +65,8 @@ impl Op {
     }
 }
 
-/// One entry of the log. Times are nanoseconds since the recording began; entries are in the order of completion.
+/// One entry of the log. Times are nanoseconds since the recording began; entries are in the order
+/// of completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// When the disk received the request.

@@ -23,7 +23,8 @@ pub struct Segment {
     pub location: Option<Location>,
 }
 
-/// A map from sectors to the log. Sectors and lengths are 32-bit, so that an extent costs 16 bytes: a server's memory is
+/// A map from sectors to the log. Sectors and lengths are 32-bit, so that an extent costs 16 bytes:
+/// a server's memory is
 /// bounded by 64 bytes a request.
 #[derive(Debug, Clone, Default)]
 pub struct ExtentMap {
@@ -51,7 +52,8 @@ impl Extent {
 }
 
 impl ExtentMap {
-    /// The most that an extent takes of memory: 16 bytes, and its part of a tree that is at least a quarter full.
+    /// The most that an extent takes of memory: 16 bytes, and its part of a tree that is at least a
+    /// quarter full.
     pub const EXTENT_BYTES: usize = 64;
 
     /// How many extents there are.
@@ -59,7 +61,8 @@ impl ExtentMap {
         self.extents.len()
     }
 
-    /// The content of `length` bytes at `offset` is now at `location`. Both are multiples of 512 within the disk.
+    /// The content of `length` bytes at `offset` is now at `location`. Both are multiples of 512
+    /// within the disk.
     pub fn write(&mut self, offset: u64, length: u64, location: Location) {
         // Mostly what was written is written again: one look-up.
         let start = u32::try_from(offset / SECTOR_BYTES).ok();

@@ -9,7 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// An empty file to fill, with its name for errors. Only its owner may read it: recordings hold the contents of files.
+/// An empty file to fill, with its name for errors. Only its owner may read it: recordings hold the
+/// contents of files.
 #[derive(Debug)]
 pub struct Output {
     pub(crate) file: File,
@@ -29,7 +30,8 @@ impl Output {
         Ok(Output::new(file, path))
     }
 
-    /// The file behind a descriptor of this process, whose holder gives it the name `path` once it is whole.
+    /// The file behind a descriptor of this process, whose holder gives it the name `path` once it
+    /// is whole.
     pub fn of_descriptor(number: i32, path: &Path) -> Result<Output> {
         let file = OpenOptions::new()
             .read(true)
@@ -52,7 +54,8 @@ impl Output {
     }
 }
 
-/// Open a regular file to read. It is looked at before it is opened: a FIFO would be waited for, and some devices act as soon
+/// Open a regular file to read. It is looked at before it is opened: a FIFO would be waited for,
+/// and some devices act as soon
 /// as they are opened (a watchdog).
 pub fn open_regular(path: &Path) -> Result<File> {
     let failed = |e: io::Error| Error::io("opening", path, e);

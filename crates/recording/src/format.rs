@@ -147,7 +147,8 @@ pub(crate) struct RawFrameHeader {
     pub header_crc32c: U32,
 }
 
-/// One piece of content: stored as it is when `stored_bytes` equals its raw size, else compressed with zstd.
+/// One piece of content: stored as it is when `stored_bytes` equals its raw size, else compressed
+/// with zstd.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct RawPiece {
@@ -389,7 +390,8 @@ impl RawEvent {
         }
     }
 
-    /// Parse and check against the disks and the frame's content; `what` of the error names the field.
+    /// Parse and check against the disks and the frame's content; `what` of the error names the
+    /// field.
     pub(crate) fn parse(
         &self,
         disks: &[DiskInfo],

@@ -46,12 +46,14 @@ impl FrameBuffer {
         self.content_bytes >= FRAME_TARGET_BYTES || self.events.len() >= FRAME_MAX_EVENTS
     }
 
-    /// Free space for the next event's content: at least one largest request unless the frame is full.
+    /// Free space for the next event's content: at least one largest request unless the frame is
+    /// full.
     pub fn space(&mut self) -> &mut [u8] {
         &mut self.content[self.content_bytes..]
     }
 
-    /// Add an event whose content (`content_bytes` of it) is already at the beginning of [`space`](Self::space).
+    /// Add an event whose content (`content_bytes` of it) is already at the beginning of
+    /// [`space`](Self::space).
     pub fn push(&mut self, mut event: Event, content_bytes: usize) -> u32 {
         let at = self.content_bytes as u32;
         event.content_offset = if content_bytes > 0 { at } else { 0 };
@@ -68,13 +70,15 @@ impl FrameBuffer {
 /// Whether content is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Only what is all zeros: compression would take the CPU from the workload that is being measured.
+    /// Only what is all zeros: compression would take the CPU from the workload that is being
+    /// measured.
     AsItIs,
     /// Where it gets smaller, at zstd's level.
     Compressed(i32),
 }
 
-/// A frame as it is stored: its index here, its content partly here and partly still in the frame, so that content which is stored as it
+/// A frame as it is stored: its index here, its content partly here and partly still in the frame,
+/// so that content which is stored as it
 /// is needs no copy.
 #[derive(Default)]
 pub(crate) struct EncodedFrame {

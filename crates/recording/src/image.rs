@@ -62,7 +62,8 @@ impl Recording {
         }
     }
 
-    /// A disk whose content is where `map` says. One that is put together from recorded disks has a number behind theirs: it can be read,
+    /// A disk whose content is where `map` says. One that is put together from recorded disks has a
+    /// number behind theirs: it can be read,
     /// not exported.
     pub fn assembled(&self, disk: u16, size_bytes: u64, map: ExtentMap) -> Result<Image<'_>> {
         Ok(Image {
@@ -113,7 +114,8 @@ impl Image<'_> {
         &self.map
     }
 
-    /// Take one more event of this disk into the view; `frame` is the one that holds it. Whoever walks the events himself moves the
+    /// Take one more event of this disk into the view; `frame` is the one that holds it. Whoever
+    /// walks the events himself moves the
     /// image along with them.
     pub fn apply(&mut self, frame: u32, event: &Event) {
         self.map.apply(frame, event);
@@ -159,7 +161,8 @@ impl Image<'_> {
         Ok(())
     }
 
-    /// How many bytes of the disk were written, and are not zeros by a discard: what [`export`](Self::export) writes.
+    /// How many bytes of the disk were written, and are not zeros by a discard: what
+    /// [`export`](Self::export) writes.
     pub fn content_bytes(&self) -> u64 {
         let segments = self.map.segments(0, self.size_bytes);
         segments

@@ -1,8 +1,12 @@
-//! The recording: a self-contained, versioned, checksummed log of every request that the disks of one cell received.
+//! The recording: a self-contained, versioned, checksummed log of every request that the disks of
+//! one cell received.
 //!
-//! The format is described byte by byte in `docs/recording-format.md`. [`Writer`] makes one while disks are served,
-//! [`Recording`] reads it back, [`Image`] is the content of a disk at any past instant (a view of the log, not a copy),
-//! [`verify`] reads everything and says what is wrong, and [`dm_log_writes`] speaks to other people's replay tools.
+//! The format is described byte by byte in `docs/recording-format.md`. [`Writer`] makes one while
+//! disks are served,
+//! [`Recording`] reads it back, [`Image`] is the content of a disk at any past instant (a view of
+//! the log, not a copy),
+//! [`verify`] reads everything and says what is wrong, and [`dm_log_writes`] speaks to other
+//! people's replay tools.
 
 #![forbid(unsafe_code)]
 // A library's words are its errors.

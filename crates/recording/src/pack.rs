@@ -1,4 +1,5 @@
-//! Compress a recording that is kept. Not done while recording: it would take the CPU from the workload.
+//! Compress a recording that is kept. Not done while recording: it would take the CPU from the
+//! workload.
 
 use crate::{End, Error, ErrorKind, Op, Output, Recording, Result, Summary, Writer};
 

@@ -88,7 +88,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Unpack the content of one of this frame's events, in a walk that leaves content packed. Until
+    /// Unpack the content of one of this frame's events, in a walk that leaves content packed.
+    /// Until
     /// then [`content_of`](Self::content_of) gives bytes that mean nothing.
     pub fn unpack(&mut self, event: &Event) -> Result<()> {
         if event.op.has_content() {
@@ -117,7 +118,8 @@ impl Frame {
     }
 }
 
-/// Reads marks for those who keep them all: more than a recording has any use for are refused, since a mark takes a few bytes in the
+/// Reads marks for those who keep them all: more than a recording has any use for are refused,
+/// since a mark takes a few bytes in the
 /// file and up to ten times its length in memory.
 #[derive(Debug, Default)]
 pub struct MarkReader {
@@ -141,7 +143,8 @@ impl MarkReader {
 }
 
 impl Recording {
-    /// Open and find all frames. A recording that was cut or damaged opens too, as far as it is whole: see [`end`](Self::end).
+    /// Open and find all frames. A recording that was cut or damaged opens too, as far as it is
+    /// whole: see [`end`](Self::end).
     pub fn open(path: &Path) -> Result<Recording> {
         let file = file::open_regular(path)?;
         let metadata = file.metadata().map_err(|e| Error::io("reading", path, e))?;
@@ -259,7 +262,8 @@ impl Recording {
         self.file_bytes
     }
 
-    /// Unpack a frame's events into `frame` (its space is used again), and its content: always, or only
+    /// Unpack a frame's events into `frame` (its space is used again), and its content: always, or
+    /// only
     /// where a mark is among the events, whose name and detail are content.
     pub fn read_frame(&self, index: usize, with_content: bool, frame: &mut Frame) -> Result<()> {
         let contents = match with_content {
@@ -286,7 +290,8 @@ impl Recording {
         unpacked.map_err(|e| e.in_file(&self.path))
     }
 
-    /// All events, in order of completion, with their frames; content as [`read_frame`](Self::read_frame)
+    /// All events, in order of completion, with their frames; content as
+    /// [`read_frame`](Self::read_frame)
     /// gives it.
     ///
     /// The closure ends the walk by returning `false`.
@@ -445,7 +450,8 @@ impl RawFrame {
     }
 }
 
-/// Each byte of a frame's content is one event's: shared by many, a small frame would unpack to a large one.
+/// Each byte of a frame's content is one event's: shared by many, a small frame would unpack to a
+/// large one.
 fn check_content(events: &[Event], content_bytes: usize) -> std::result::Result<(), &'static str> {
     let mut end = 0;
     for event in events.iter().filter(|e| e.op.has_content() && e.length > 0) {

@@ -13,7 +13,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// Fails when `file`, of `file_bytes`, has reached its limit, or leaves others too little space.
+    /// Fails when `file`, of `file_bytes`, has reached its limit, or leaves others too little
+    /// space.
     pub(crate) fn check(self, file: &File, path: &Path, file_bytes: u64) -> Result<()> {
         if self.max_bytes.is_some_and(|most| file_bytes > most) {
             let most = self.max_bytes.unwrap_or_default() >> 20;

@@ -1,4 +1,5 @@
-//! Makes a recording while disks are served. Content goes straight into the frame that is being filled; a second thread compresses
+//! Makes a recording while disks are served. Content goes straight into the frame that is being
+//! filled; a second thread compresses
 //! and stores sealed frames, so that a request waits for neither.
 
 use crate::{
@@ -20,7 +21,8 @@ use std::{
 };
 use zerocopy::IntoBytes;
 
-/// Frames in memory at most, the one being filled included: bounds the server's memory at about 21 MiB.
+/// Frames in memory at most, the one being filled included: bounds the server's memory at about 21
+/// MiB.
 const FRAMES_IN_MEMORY: usize = 16;
 
 /// Writes one recording.
@@ -70,7 +72,8 @@ struct State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic of the other thread leaves sums and queues that are still consistent entry by entry.
+        // A panic of the other thread leaves sums and queues that are still consistent entry by
+        // entry.
         self.state
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -87,7 +90,8 @@ impl State {
 }
 
 impl Writer {
-    /// Begin a recording at `path`, which must not exist. Content is stored as it is: [`pack`](crate::pack) compresses a
+    /// Begin a recording at `path`, which must not exist. Content is stored as it is:
+    /// [`pack`](crate::pack) compresses a
     /// finished recording.
     pub fn create(path: &Path, header: &Header) -> Result<Writer> {
         Self::fill(Output::create(path)?, header)
@@ -98,7 +102,8 @@ impl Writer {
         Self::begin(out, header, Content::AsItIs)
     }
 
-    /// Begin a recording whose content is compressed at zstd's `level`: for those that write what was recorded before.
+    /// Begin a recording whose content is compressed at zstd's `level`: for those that write what
+    /// was recorded before.
     pub fn fill_compressed(out: Output, header: &Header, level: i32) -> Result<Writer> {
         Self::begin(out, header, Content::Compressed(level))
     }
@@ -155,13 +160,15 @@ impl Writer {
         self.shared.lock().failed.get_or_insert((kind, what.into()));
     }
 
-    /// Space for the next write's content, at least [`MAX_REQUEST_BYTES`](crate::MAX_REQUEST_BYTES): fill its beginning, then
+    /// Space for the next write's content, at least
+    /// [`MAX_REQUEST_BYTES`](crate::MAX_REQUEST_BYTES): fill its beginning, then
     /// [`append`](Self::append). What is not appended is overwritten by the next.
     pub fn space(&mut self) -> &mut [u8] {
         self.open.space()
     }
 
-    /// Log one request. The content of a write is already at the beginning of [`space`](Self::space); the returned location says
+    /// Log one request. The content of a write is already at the beginning of
+    /// [`space`](Self::space); the returned location says
     /// where it stays. Times may not run backwards.
     pub fn append(&mut self, event: Event) -> Result<Location> {
         event
@@ -207,7 +214,8 @@ impl Writer {
         if self.open.is_full()
             && let Err(error) = self.seal()
         {
-            // It will never be stored; emptied, it still has space for the content of the requests that are refused.
+            // It will never be stored; emptied, it still has space for the content of the requests
+            // that are refused.
             self.open.reset(self.open.sequence);
             return Err(error);
         }
@@ -217,7 +225,8 @@ impl Writer {
         })
     }
 
-    /// Hand the frame being filled to the storing thread, unless it is empty. Waits while too many are unstored.
+    /// Hand the frame being filled to the storing thread, unless it is empty. Waits while too many
+    /// are unstored.
     pub fn seal(&mut self) -> Result<()> {
         if self.open.is_empty() {
             return self.shared.lock().check();
@@ -297,7 +306,8 @@ impl Writer {
         self.store(true)
     }
 
-    /// Store everything, but say that more should have come: a copy of a recording that was cut is cut, too.
+    /// Store everything, but say that more should have come: a copy of a recording that was cut is
+    /// cut, too.
     pub fn cut(self) -> Result<Summary> {
         self.store(false)
     }
@@ -335,7 +345,8 @@ impl Writer {
     }
 }
 
-/// The storing thread: ends when the writer is dropped, or at the first failure, after which every request fails. Gives the file back, for
+/// The storing thread: ends when the writer is dropped, or at the first failure, after which every
+/// request fails. Gives the file back, for
 /// its last frame: opened again by its name, it could be another.
 fn store_frames(
     shared: &Shared,

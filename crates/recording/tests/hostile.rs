@@ -1,4 +1,5 @@
-//! Recordings that nobody recorded: small files that would unpack to large ones, and what is no file at all.
+//! Recordings that nobody recorded: small files that would unpack to large ones, and what is no
+//! file at all.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use fscost_recording::*;
@@ -9,7 +10,8 @@ const FRAME_HEADER: usize = 64;
 const EVENT: usize = 40;
 const HEADER: usize = 64 + 64;
 
-/// A recording of one frame, with an event for each length, its events changed by `change` and its checksums made right.
+/// A recording of one frame, with an event for each length, its events changed by `change` and its
+/// checksums made right.
 fn crafted(path: &Path, lengths: &[(Op, u64)], change: impl Fn(&mut [u8])) {
     let disk = DiskInfo {
         name: "main".into(),

@@ -1,4 +1,5 @@
-//! Whole recordings: what is written is read, cut and damaged files are told, images are right at every instant.
+//! Whole recordings: what is written is read, cut and damaged files are told, images are right at
+//! every instant.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use fscost_recording::*;
@@ -211,7 +212,8 @@ proptest! {
         }
     }
 
-    /// No byte of a recording may change unseen: every flipped bit is an error or damage that verify names, never a panic and never a
+    /// No byte of a recording may change unseen: every flipped bit is an error or damage that
+    /// verify names, never a panic and never a
     /// wrong answer.
     #[test]
     fn a_flipped_bit_is_found(requests in prop::collection::vec(asked(), 1..20), part in 0.0..1.0f64, bit in 0..8u8) {
@@ -424,7 +426,8 @@ fn other_files_are_told_apart() {
     );
 }
 
-/// The bytes of docs/recording-format.md, counted by hand: a change of the format is a change of this test and of the version.
+/// The bytes of docs/recording-format.md, counted by hand: a change of the format is a change of
+/// this test and of the version.
 #[test]
 fn the_bytes_are_those_of_the_document() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,7 @@
-//! How fast the page map takes writes: `write_speed [CAPACITY_GIB] [random|extents|naive] [plain|charged] [FILLS]`.
-//! 28 % over-provisioning, 4 KiB units, 1,024 units a block, greedy collection. `benches/wear.py` runs it.
+//! How fast the page map takes writes: `write_speed [CAPACITY_GIB] [random|extents|naive]
+//! [plain|charged] [FILLS]`.
+//! 28 % over-provisioning, 4 KiB units, 1,024 units a block, greedy collection. `benches/wear.py`
+//! runs it.
 //! Times are CPU time of the thread, so that a busy machine changes them little.
 
 use fastrand::Rng;
@@ -95,7 +97,8 @@ fn run<C: Charge>(geometry: Geometry, extents: bool, fills: f64, charges: C) -> 
     Ok(())
 }
 
-/// What one would write first: a hash map, lists of valid units by block, and a scan of all blocks for the victim.
+/// What one would write first: a hash map, lists of valid units by block, and a scan of all blocks
+/// for the victim.
 #[allow(clippy::print_stdout)] // the result
 fn naive(geometry: &Geometry) {
     let (units, size) = (geometry.logical_units, geometry.units_per_block);

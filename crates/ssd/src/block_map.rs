@@ -1,5 +1,7 @@
-//! Block mapping: a logical block is at one physical block, unit by unit in the same order. First-generation SSDs, SD
-//! cards and eMMC keep a few blocks open for writing in ascending order; whatever does not continue an open block costs
+//! Block mapping: a logical block is at one physical block, unit by unit in the same order.
+//! First-generation SSDs, SD
+//! cards and eMMC keep a few blocks open for writing in ascending order; whatever does not continue
+//! an open block costs
 //! a copy of the rest of its block.
 
 use crate::log_blocks::Pool;
@@ -31,7 +33,8 @@ pub struct BlockMap<C> {
 }
 
 impl<C: Charge> BlockMap<C> {
-    /// A device that nothing was ever written to. With 0 open blocks, each request copies the rest of its block.
+    /// A device that nothing was ever written to. With 0 open blocks, each request copies the rest
+    /// of its block.
     pub fn new(geometry: Geometry, open_blocks: u32, charges: C) -> Result<BlockMap<C>, Error> {
         geometry.check(open_blocks + 1)?;
         Ok(BlockMap {
@@ -88,7 +91,8 @@ impl<C: Charge> BlockMap<C> {
         }
     }
 
-    /// Copies what the old block holds between the open block's end and `end`. Returns how many units that was.
+    /// Copies what the old block holds between the open block's end and `end`. Returns how many
+    /// units that was.
     fn copy_up_to(&mut self, open: &mut Open, end: u32) -> u32 {
         let units = self.geometry.units_per_block;
         let mut copies = 0;

@@ -7,7 +7,8 @@ use std::collections::{HashMap, VecDeque};
 #[derive(Debug, Clone)]
 pub struct Buffer {
     capacity_units: usize,
-    /// In order of arrival; a unit that was trimmed or rewritten leaves an entry with an old number.
+    /// In order of arrival; a unit that was trimmed or rewritten leaves an entry with an old
+    /// number.
     order: VecDeque<(u64, Write)>,
     /// Number of the entry that counts, by unit.
     waiting: HashMap<u32, u64>,
@@ -28,7 +29,8 @@ impl Buffer {
         self.capacity_units == 0
     }
 
-    /// Takes a write. What no longer fits goes to `out`. Returns how many waiting units the write replaced.
+    /// Takes a write. What no longer fits goes to `out`. Returns how many waiting units the write
+    /// replaced.
     pub fn write(&mut self, write: Write, out: &mut Vec<Write>) -> u64 {
         let mut replaced = 0;
         for unit in write.first..write.first + write.count {

@@ -14,7 +14,8 @@ pub struct Charges {
     pub padded_units: u64,
     /// Copies of the tag's data.
     pub moved_units: u64,
-    /// Copies, of whatever data, that the tag made necessary: it had overwritten or trimmed their neighbours.
+    /// Copies, of whatever data, that the tag made necessary: it had overwritten or trimmed their
+    /// neighbours.
     pub caused_units: u64,
 }
 
@@ -32,7 +33,8 @@ impl std::ops::Sub for Charges {
     }
 }
 
-/// What a mapping tells of each unit that it programs, moves or gives up. Physical addresses name a place.
+/// What a mapping tells of each unit that it programs, moves or gives up. Physical addresses name a
+/// place.
 pub trait Charge {
     /// The units from `physical` on now hold data of `tag`, which the host wrote.
     fn written(&mut self, physical: u32, units: u32, tag: u16);
@@ -149,8 +151,10 @@ impl Charge for ChargesByTag {
         }
     }
 
-    /// Each culprit is due `copies` ÷ culprits, rounded so that each copy is charged exactly once. The rounding starts
-    /// elsewhere in each collection, so that no place in a block pays more than another in the long run.
+    /// Each culprit is due `copies` ÷ culprits, rounded so that each copy is charged exactly once.
+    /// The rounding starts
+    /// elsewhere in each collection, so that no place in a block pays more than another in the long
+    /// run.
     fn caused(&mut self, copies: u32, invalid: impl Iterator<Item = u32>) {
         if copies == 0 {
             return;

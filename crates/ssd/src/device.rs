@@ -32,7 +32,8 @@ impl Write {
     }
 }
 
-/// A translation layer. Addresses must lie within [`Geometry::logical_units`]; [`Device`] checks them.
+/// A translation layer. Addresses must lie within [`Geometry::logical_units`]; [`Device`] checks
+/// them.
 pub trait Translation {
     /// What it tells each program, move and loss to.
     type Charges: Charge;
@@ -70,7 +71,8 @@ pub enum Mapping {
 }
 
 impl Mapping {
-    /// Blocks that never hold settled data: those kept for collection or merging, and the open ones beyond the first.
+    /// Blocks that never hold settled data: those kept for collection or merging, and the open ones
+    /// beyond the first.
     #[must_use]
     pub fn reserved_blocks(&self) -> u32 {
         match self {
@@ -180,7 +182,8 @@ impl<C: Charge> Device<C> {
         self.translation().flush(tag);
     }
 
-    /// Makes waiting writes, so that [`counters`](Device::counters) include them. What the buffer holds stays there.
+    /// Makes waiting writes, so that [`counters`](Device::counters) include them. What the buffer
+    /// holds stays there.
     pub fn settle(&mut self) {
         self.drain_batch(0);
     }
@@ -210,7 +213,8 @@ impl<C: Charge> Device<C> {
         self.reading().charges()
     }
 
-    /// (physical − logical) ÷ physical, with what the mapping keeps for itself taken out of the physical units.
+    /// (physical − logical) ÷ physical, with what the mapping keeps for itself taken out of the
+    /// physical units.
     pub fn effective_spare(&self) -> f64 {
         self.geometry().spare(self.reading().reserved_blocks())
     }

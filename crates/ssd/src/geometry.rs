@@ -40,7 +40,8 @@ pub enum Error {
     },
 }
 
-/// The size of a device. A *unit* is what one entry of its mapping table covers: often 4 KiB, whatever the NAND page.
+/// The size of a device. A *unit* is what one entry of its mapping table covers: often 4 KiB,
+/// whatever the NAND page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     /// Bytes of one mapping unit.
@@ -56,8 +57,10 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// The geometry of a device of `capacity_bytes`, with `spare` of its physical units not addressable
-    /// (`spare` = (physical − logical) ÷ physical, *not* over-provisioning, which divides by logical).
+    /// The geometry of a device of `capacity_bytes`, with `spare` of its physical units not
+    /// addressable
+    /// (`spare` = (physical − logical) ÷ physical, *not* over-provisioning, which divides by
+    /// logical).
     pub fn with_spare(
         capacity_bytes: u64,
         spare: f64,
@@ -143,7 +146,8 @@ impl Geometry {
         u64::from(self.logical_units) * u64::from(self.unit_bytes)
     }
 
-    /// (physical − logical) ÷ physical, with `reserved_blocks` taken out of the physical ones. Nominal with 0.
+    /// (physical − logical) ÷ physical, with `reserved_blocks` taken out of the physical ones.
+    /// Nominal with 0.
     #[must_use]
     pub fn spare(&self, reserved_blocks: u32) -> f64 {
         let physical =

@@ -1,5 +1,7 @@
-//! Hybrid mapping: data blocks are block-mapped, and a few *log blocks* take writes in any order. When they run short,
-//! a merge copies each concerned logical block together again. BAST gives each log block to one logical block; in FAST
+//! Hybrid mapping: data blocks are block-mapped, and a few *log blocks* take writes in any order.
+//! When they run short,
+//! a merge copies each concerned logical block together again. BAST gives each log block to one
+//! logical block; in FAST
 //! all of them share the log blocks, which are merged in the order in which they were filled.
 
 use crate::page_map::Valid;
@@ -166,7 +168,8 @@ impl<C: Charge> LogBlockMap<C> {
         self.logs.len() - 1
     }
 
-    /// Gives a log block back, with every logical block that has its newest content in it made whole.
+    /// Gives a log block back, with every logical block that has its newest content in it made
+    /// whole.
     fn merge_log(&mut self, log: Log) {
         let units = self.geometry.units_per_block;
         let base = log.physical * units;
@@ -186,7 +189,8 @@ impl<C: Charge> LogBlockMap<C> {
         self.erase(log.physical);
     }
 
-    /// Switch or partial merge: the rest of the logical block is copied behind what the log block holds.
+    /// Switch or partial merge: the rest of the logical block is copied behind what the log block
+    /// holds.
     fn complete_in_place(&mut self, log: &Log) {
         let units = self.geometry.units_per_block;
         let begin = log.logical * units;

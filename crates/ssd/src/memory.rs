@@ -1,4 +1,5 @@
-//! What the page map needs of memory: large tables in huge pages, and places fetched before they are needed.
+//! What the page map needs of memory: large tables in huge pages, and places fetched before they
+//! are needed.
 #![allow(unsafe_code)] // two hints to the kernel and the processor; neither changes a value
 
 use rustix::mm::{Advice, madvise};
@@ -23,7 +24,8 @@ fn advise<T>(table: &mut Vec<T>) {
         return;
     }
     let whole = (bytes - skipped) / PAGE_BYTES * PAGE_BYTES;
-    // SAFETY: the range lies inside the table's own allocation, and MADV_HUGEPAGE leaves its content as it is
+    // SAFETY: the range lies inside the table's own allocation, and MADV_HUGEPAGE leaves its
+    // content as it is
     // (madvise(2)). Without huge pages the table works all the same, so the answer does not matter.
     let _ = unsafe { madvise(begin.add(skipped).cast(), whole, Advice::LinuxHugepage) };
 }

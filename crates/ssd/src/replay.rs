@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 const STEADY_ROUNDS: usize = 5;
 /// A round writes at least the physical units of the device divided by this.
 const UNITS_PER_ROUND_UNIT: u64 = 4;
-/// Largest difference between steady rounds, as a share of their mean (SNIA allows 20 %, too much for three digits).
+/// Largest difference between steady rounds, as a share of their mean (SNIA allows 20 %, too much
+/// for three digits).
 const MOST_EXCURSION: f64 = 0.02;
 /// The same for the line that fits them best (SNIA: 10 %).
 const MOST_SLOPE: f64 = 0.01;
@@ -18,7 +19,8 @@ const MOST_SLOPE: f64 = 0.01;
 /// How a workload is played.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// The share of logical units that hold data when the workload begins. What the workload leaves alone is filled,
+    /// The share of logical units that hold data when the workload begins. What the workload leaves
+    /// alone is filled,
     /// in ascending order, with data that is never written again.
     pub fill: f64,
     /// Maximum rounds. A round writes a quarter of the device or more.
@@ -27,7 +29,8 @@ pub struct Options {
     pub by_tag: bool,
 }
 
-/// What a workload did to a device. `counted` and `charges` are of the last rounds, which agree with each other if
+/// What a workload did to a device. `counted` and `charges` are of the last rounds, which agree
+/// with each other if
 /// `is_steady`; `erases` is of all passes.
 #[derive(Debug, Clone)]
 pub struct Replay {
@@ -41,13 +44,15 @@ pub struct Replay {
     pub is_steady: bool,
     /// Totals of the counted passes.
     pub counted: Counters,
-    /// Charges of the counted passes, by tag; of copies that no write made necessary under [`UNATTRIBUTED`].
+    /// Charges of the counted passes, by tag; of copies that no write made necessary under
+    /// [`UNATTRIBUTED`].
     pub charges: Vec<(u16, Charges)>,
     /// Erases of each block in all passes.
     pub erases: Vec<u32>,
     /// (physical − logical) ÷ physical.
     pub nominal_spare: f64,
-    /// The share of physical units that held no data, those that the mapping keeps for itself left out.
+    /// The share of physical units that held no data, those that the mapping keeps for itself left
+    /// out.
     pub effective_spare: f64,
     /// Units that hold data.
     pub mapped_units: u64,
@@ -55,7 +60,8 @@ pub struct Replay {
     pub filled_units: u64,
 }
 
-/// Plays a workload on a device of the disk's size: its setup once, then the fill, then its cycle until steady.
+/// Plays a workload on a device of the disk's size: its setup once, then the fill, then its cycle
+/// until steady.
 pub fn replay(spec: &Spec, workload: &Workload, options: &Options) -> Result<Replay, Error> {
     let scaled = spec.scaled(workload.disk_bytes)?;
     if options.by_tag {
@@ -189,7 +195,8 @@ impl<C: Charge> Player<C> {
         Ok(())
     }
 
-    /// Writes units that hold nothing and that the workload will not write, until the device is filled.
+    /// Writes units that hold nothing and that the workload will not write, until the device is
+    /// filled.
     fn fill(&mut self, holds: &mut Holds, workload: &Workload, fill: f64) -> Result<u64, Error> {
         let mut later = holds.clone();
         later.play(&workload.cycle);

@@ -40,7 +40,8 @@ pub struct Scaled {
 }
 
 impl Spec {
-    /// The unit that a disk of `disk_bytes` is mapped in: `unit_bytes`, doubled until 32 bits can number all of them.
+    /// The unit that a disk of `disk_bytes` is mapped in: `unit_bytes`, doubled until 32 bits can
+    /// number all of them.
     #[must_use]
     pub fn unit_bytes_for(&self, disk_bytes: u64) -> u32 {
         let physical = disk_bytes as f64 / (1.0 - self.spare.clamp(0.0, 0.99));
@@ -51,8 +52,10 @@ impl Spec {
         unit
     }
 
-    /// The device, as large as the disk: the same share of spare blocks, the same mapping. Blocks of a page-mapped
-    /// device are halved while there are fewer than 256 of them; those of others keep their size, because it decides
+    /// The device, as large as the disk: the same share of spare blocks, the same mapping. Blocks
+    /// of a page-mapped
+    /// device are halved while there are fewer than 256 of them; those of others keep their size,
+    /// because it decides
     /// how much a write copies.
     pub fn scaled(&self, disk_bytes: u64) -> Result<Scaled, Error> {
         let unit_bytes = self.unit_bytes_for(disk_bytes);

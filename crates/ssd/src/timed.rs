@@ -15,8 +15,10 @@ pub struct Timing {
     pub parallel_pages: u32,
 }
 
-/// A device that was written once from end to end, and that tells how long each request takes it. It works on one request
-/// at a time and collects in the foreground, as drives without a queue do. The bus and the firmware take no time.
+/// A device that was written once from end to end, and that tells how long each request takes it.
+/// It works on one request
+/// at a time and collects in the foreground, as drives without a queue do. The bus and the firmware
+/// take no time.
 #[derive(Debug, Clone)]
 pub struct TimedDevice {
     device: Device<NoCharges>,
@@ -105,7 +107,8 @@ mod tests {
     use super::*;
     use crate::Mapping;
 
-    /// 128 KiB blocks of 2 KiB pages: a write of 4 KiB programs 64 pages, reads the 62 that it copies, and erases a block.
+    /// 128 KiB blocks of 2 KiB pages: a write of 4 KiB programs 64 pages, reads the 62 that it
+    /// copies, and erases a block.
     #[test]
     fn closed_form_a_small_write_on_a_block_map_takes_a_whole_block() {
         let spec = Spec {

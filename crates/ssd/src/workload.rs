@@ -68,8 +68,10 @@ impl Workload {
         }
     }
 
-    /// Adds a write of `parts`, (bytes, tag) each, that follow each other from `offset` on. A unit that several parts
-    /// share is written once, and charged to the part that has most of it (the first one of equals).
+    /// Adds a write of `parts`, (bytes, tag) each, that follow each other from `offset` on. A unit
+    /// that several parts
+    /// share is written once, and charged to the part that has most of it (the first one of
+    /// equals).
     pub fn write(&mut self, part: Part, offset: u64, parts: impl IntoIterator<Item = (u64, u16)>) {
         let unit = u64::from(self.unit_bytes);
         let (mut at, limit) = (offset, self.disk_bytes);
@@ -115,7 +117,8 @@ impl Workload {
         if part == Part::Cycle {
             self.trim_bytes += end.saturating_sub(offset);
         }
-        // The unit at the end of a disk may be smaller than the others: nothing follows that could need it.
+        // The unit at the end of a disk may be smaller than the others: nothing follows that could
+        // need it.
         let end = if end == self.disk_bytes {
             end.div_ceil(unit)
         } else {
@@ -139,7 +142,8 @@ impl Workload {
         self.steps(part).push(step);
     }
 
-    /// The same requests on a disk that has only the units that the cycle writes, moved together in their order.
+    /// The same requests on a disk that has only the units that the cycle writes, moved together in
+    /// their order.
     #[must_use]
     pub fn footprint(&self) -> Workload {
         let end = u32::try_from(self.units()).unwrap_or(u32::MAX);
@@ -198,7 +202,8 @@ impl Workload {
         self.write_bytes += bytes;
     }
 
-    /// Adds units to the request that began with step `begin`: to its last step, if they continue it.
+    /// Adds units to the request that began with step `begin`: to its last step, if they continue
+    /// it.
     fn extend(&mut self, part: Part, begin: usize, first: u64, count: u64, tag: u16) {
         if self.steps(part).len() > begin
             && let Some(last) = self.steps(part).last_mut()

@@ -108,7 +108,8 @@ fn closed_form_d_choices_under_uniform_writes() {
     }
 }
 
-/// Enterprise classes of JESD219: 50 % of the accesses to 5 % of the space, 30 % to 15 %, 20 % to 80 %.
+/// Enterprise classes of JESD219: 50 % of the accesses to 5 % of the space, 30 % to 15 %, 20 % to
+/// 80 %.
 #[test]
 fn closed_form_fifo_under_jesd219_classes() {
     let classes = [(0.05, 0.5), (0.15, 0.3), (0.8, 0.2)];
@@ -163,7 +164,8 @@ fn closed_form_fifo_under_zipf() {
     assert_close("zipf 0.99", measured, fifo_by_unit(0.72, &weights), 1e-3);
 }
 
-/// Frankie et al.: a share q of the requests trims a random unit in use, which lowers the utilisation.
+/// Frankie et al.: a share q of the requests trims a random unit in use, which lowers the
+/// utilisation.
 #[test]
 fn closed_form_trim_is_spare_space() {
     for q in [0.1, 0.2, 0.3] {

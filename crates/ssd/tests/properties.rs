@@ -87,7 +87,8 @@ fn geometry(units_per_page: u32) -> Geometry {
     }
 }
 
-/// Checks that no unit is programmed twice without an erase, and that a copy comes from a place that was programmed.
+/// Checks that no unit is programmed twice without an erase, and that a copy comes from a place
+/// that was programmed.
 #[derive(Debug, Clone, Default)]
 struct Nand {
     programmed: HashSet<u32>,

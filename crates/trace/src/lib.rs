@@ -1,6 +1,7 @@
 //! Counts and times tracepoints of the kernel as this thread and its descendants pass them.
 //!
-//! Events are read through perf_event_open(2): unlike an instance of tracefs, an event ends with its
+//! Events are read through perf_event_open(2): unlike an instance of tracefs, an event ends with
+//! its
 //! descriptor, so a killed process leaves nothing behind. Descendants inherit the events; other
 //! processes are not observed.
 

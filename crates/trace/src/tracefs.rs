@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 
-/// A mount for this process alone, gone with the descriptor: `/sys/kernel/tracing` need not be there.
+/// A mount for this process alone, gone with the descriptor: `/sys/kernel/tracing` need not be
+/// there.
 pub fn mount() -> io::Result<OwnedFd> {
     let context = rustix::mount::fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     rustix::mount::fsconfig_create(&context)?;

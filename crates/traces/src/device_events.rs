@@ -1,4 +1,5 @@
-//! The events of blktrace that count, so that a request that is queued, issued and completed counts once.
+//! The events of blktrace that count, so that a request that is queued, issued and completed counts
+//! once.
 
 use crate::{
     error::Problem,

@@ -8,7 +8,8 @@ use std::{
 };
 
 const BUFFER_BYTES: usize = 1 << 18;
-/// Memory that a decompressor may take. zstd refuses windows above 128 MiB by itself; `xz -9` needs 65 MiB.
+/// Memory that a decompressor may take. zstd refuses windows above 128 MiB by itself; `xz -9` needs
+/// 65 MiB.
 const MAX_XZ_KIB: u32 = 192 << 10;
 
 /// Decompressed bytes, from the first on.
@@ -31,7 +32,8 @@ enum Compression {
 }
 
 impl Compression {
-    /// Magic numbers: RFC 1952, RFC 8878, the .xz file format 1.2.1 §2.1.1.1, bzip2's manual (stream header, then the
+    /// Magic numbers: RFC 1952, RFC 8878, the .xz file format 1.2.1 §2.1.1.1, bzip2's manual
+    /// (stream header, then the
     /// header of a block or of the end).
     fn of(head: &[u8]) -> Option<Compression> {
         const BZIP2_BLOCK: [u8; 6] = [0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
@@ -95,7 +97,8 @@ impl Source {
         Ok(head)
     }
 
-    /// All bytes from the first on. Readers of one source share its position, so that only the last one is valid.
+    /// All bytes from the first on. Readers of one source share its position, so that only the last
+    /// one is valid.
     pub(crate) fn bytes(&self) -> Result<Bytes> {
         let failed = |e: io::Error| read_error(&self.path, Place::File, &e);
         let mut file = self.file.try_clone().map_err(failed)?;

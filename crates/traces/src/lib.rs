@@ -1,7 +1,9 @@
 //! Readers of block I/O traces that other tools and other people recorded.
 //!
-//! [`Trace::open`] recognises the [`Format`] by content, decompresses gzip, zstd, xz and bzip2, and yields one
-//! [`Request`] for each request that reached the device, in the order of the file. `docs/traces.md` lists the formats,
+//! [`Trace::open`] recognises the [`Format`] by content, decompresses gzip, zstd, xz and bzip2, and
+//! yields one
+//! [`Request`] for each request that reached the device, in the order of the file. `docs/traces.md`
+//! lists the formats,
 //! their units, and the events that count.
 //!
 //! ```no_run
@@ -19,7 +21,8 @@
 //! # }
 //! ```
 //!
-//! Traces are untrusted: every damaged one ends in an [`Error`] with a line or a byte, memory is bounded, and nothing
+//! Traces are untrusted: every damaged one ends in an [`Error`] with a line or a byte, memory is
+//! bounded, and nothing
 //! panics.
 
 #![forbid(unsafe_code)]

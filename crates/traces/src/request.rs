@@ -9,7 +9,8 @@ pub enum Kind {
     Write,
     /// The range is no longer needed (TRIM, UNMAP).
     Discard,
-    /// The range reads as zeros afterwards (WRITE ZEROES). blktrace before version 2 reports it as a write.
+    /// The range reads as zeros afterwards (WRITE ZEROES). blktrace before version 2 reports it as
+    /// a write.
     Zero,
     /// Completed writes become durable. Offset and length are 0.
     Flush,
@@ -18,7 +19,8 @@ pub enum Kind {
 /// A request that reached a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Request {
-    /// Time on the trace's own clock, in nanoseconds. The clocks start at different instants (boot, 1601, 1970, the
+    /// Time on the trace's own clock, in nanoseconds. The clocks start at different instants (boot,
+    /// 1601, 1970, the
     /// start of the job), so only differences within one trace have a meaning.
     pub time_ns: u64,
     /// Index into [`Trace::disks`](crate::Trace::disks).

@@ -41,7 +41,8 @@ enum Reader {
 impl Trace {
     /// Opens a regular file. The content decides on the format, unless it is given.
     ///
-    /// Of blkparse and blktrace, D events (issued to the driver) count; Q events if there is no D in the trace, and C
+    /// Of blkparse and blktrace, D events (issued to the driver) count; Q events if there is no D
+    /// in the trace, and C
     /// events if there is no Q either. That search reads to the first D.
     pub fn open(path: &Path, format: Option<Format>) -> Result<Trace> {
         let source = Source::open(path)?;
@@ -65,7 +66,8 @@ impl Trace {
         self.format
     }
 
-    /// Names of the disks of the requests so far, in the order of their first request: `8,0` (blkparse, blktrace),
+    /// Names of the disks of the requests so far, in the order of their first request: `8,0`
+    /// (blkparse, blktrace),
     /// `usr_0` (MSR), the LUN, the device or volume number, the file (fio), `log` (dm-log-writes).
     #[must_use]
     pub fn disks(&self) -> &[String] {
@@ -206,7 +208,8 @@ fn action_of_files(sources: &[Source]) -> Result<Action> {
     Ok(found.at_end())
 }
 
-/// blktrace(8) writes a file for each CPU, `NAME.blktrace.CPU`: one of them is a share of the trace, and all of them
+/// blktrace(8) writes a file for each CPU, `NAME.blktrace.CPU`: one of them is a share of the
+/// trace, and all of them
 /// are the trace. They may be compressed, all alike.
 fn files_of_all_cpus(source: Source) -> Result<Vec<Source>> {
     let path = source.path().to_owned();

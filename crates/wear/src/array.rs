@@ -8,8 +8,10 @@ use fscost_ssd::{Part, Spec, Workload};
 /// The tag of all requests: members' requests are not explained.
 const ONLY: u16 = 0;
 
-/// The workload of each member, in the units of a device. `measured` names the intervals that are the workload; requests
-/// of all others are its setup. What an interval writes can wait in the stripe cache until the next one begins, but no
+/// The workload of each member, in the units of a device. `measured` names the intervals that are
+/// the workload; requests
+/// of all others are its setup. What an interval writes can wait in the stripe cache until the next
+/// one begins, but no
 /// longer.
 pub fn of_array(
     recording: &Recording,

@@ -46,7 +46,8 @@ pub struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    /// The groups of a table's rows. Where there are more than tags, the largest ones get a tag each.
+    /// The groups of a table's rows. Where there are more than tags, the largest ones get a tag
+    /// each.
     pub fn new(table: &'a Table, by: By) -> Result<Groups<'a>> {
         let mut bytes: HashMap<Group, u64> = HashMap::new();
         let mut found = Groups {

@@ -24,8 +24,10 @@ pub struct Wanted<'a> {
 
 /// The workload, and the groups that its tags stand for: none without an explanation.
 ///
-/// Writes of zeroes are writes. Discards are trims, and so are holes punched: a loop device makes the same request of a
-/// discard and of zeroes that may be unmapped, and a drive deallocates for both. A write with FUA is followed by a flush:
+/// Writes of zeroes are writes. Discards are trims, and so are holes punched: a loop device makes
+/// the same request of a
+/// discard and of zeroes that may be unmapped, and a drive deallocates for both. A write with FUA
+/// is followed by a flush:
 /// the device must have programmed it.
 pub fn of_recording(
     recording: &Recording,
@@ -73,7 +75,8 @@ fn part(is_measured: bool) -> Part {
     }
 }
 
-/// `tags` says of the bytes of a write what they are. A flush belongs to what was written before it.
+/// `tags` says of the bytes of a write what they are. A flush belongs to what was written before
+/// it.
 fn add(workload: &mut Workload, part: Part, event: &Event, tags: &[(u64, u16)], unexplained: u16) {
     match event.op {
         Op::Write | Op::WriteZeroes => {

@@ -1,4 +1,5 @@
-//! The requests of several disks that work side by side: those that were recorded, or the members of an array that a
+//! The requests of several disks that work side by side: those that were recorded, or the members
+//! of an array that a
 //! recorded disk stands for.
 
 use fscost_raid::{Array, Geometry, MemberRequest, Operation, RowCounts, WritePath};
@@ -26,8 +27,10 @@ pub enum Next {
     Request(MemberRequest),
 }
 
-/// Calls `each` with the requests of every recorded disk (its index is the member's), or with those that the members of
-/// an array would have received, and with the beginnings of intervals. Returns how the rows of an array were written.
+/// Calls `each` with the requests of every recorded disk (its index is the member's), or with those
+/// that the members of
+/// an array would have received, and with the beginnings of intervals. Returns how the rows of an
+/// array were written.
 pub fn for_each_request(
     recording: &Recording,
     array: Option<&OnArray>,

@@ -10,7 +10,8 @@ use fscost_ssd::{Spec, TimedDevice, Timing};
 pub struct IntervalTimes {
     /// Name of the interval; `before` for requests before the first mark.
     pub name: String,
-    /// Seconds that passed, in a closed loop (see [`Queues`]); the interval ends when all members are idle.
+    /// Seconds that passed, in a closed loop (see [`Queues`]); the interval ends when all members
+    /// are idle.
     pub elapsed_s: f64,
     /// Each disk, or each member of the array.
     pub members: Vec<MemberTimes>,
@@ -29,7 +30,8 @@ pub struct MemberTimes {
     pub erased_blocks: u64,
 }
 
-/// Plays a recording once, on devices that were full before. Discards are not played: drives without TRIM, for which
+/// Plays a recording once, on devices that were full before. Discards are not played: drives
+/// without TRIM, for which
 /// foreground collection matters most, ignore them.
 pub fn times(
     recording: &Recording,

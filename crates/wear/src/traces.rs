@@ -12,7 +12,8 @@ const TAG: u16 = 0;
 pub struct TracedDisk {
     /// Its name in the trace.
     pub name: String,
-    /// All its requests, as one cycle. Its disk is as large as the highest address that any request ends at.
+    /// All its requests, as one cycle. Its disk is as large as the highest address that any request
+    /// ends at.
     pub workload: Workload,
     /// From its first request to its last one.
     pub duration_ns: u64,

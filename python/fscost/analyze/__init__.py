@@ -1,8 +1,19 @@
-"""What each written byte of a recording was, why, and whose: rows, sums of them, and what can be said of them in words."""
+"""What each written byte of a recording was, why, and whose: rows, sums of them, and what can be
+said of them in words."""
 
 from fscost.analyze.explain import Explanation, Mark, explain, mark, measured
 from fscost.analyze.findings import findings
-from fscost.analyze.groups import By, Group, Rest, doubtful_bytes, groups, kinds, largest, total_bytes, unknown_bytes
+from fscost.analyze.groups import (
+    By,
+    Group,
+    Rest,
+    doubtful_bytes,
+    groups,
+    kinds,
+    largest,
+    total_bytes,
+    unknown_bytes,
+)
 from fscost.analyze.instant import Instant, Request, Running, Volatile, at
 from fscost.analyze.journal import Journal, Transaction, journal
 from fscost.analyze.recovery import BtrfsRecovery, Recovery, XfsRecovery

@@ -1,4 +1,5 @@
-"""From a recording to rows that say what each written extent was. Thin over the native module, which knows the file systems."""
+"""From a recording to rows that say what each written extent was. Thin over the native module,
+which knows the file systems."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +21,8 @@ FORMATTING = ("before", "mkfs", "mount")
 
 @dataclass(frozen=True)
 class Mark:
-    """A named instant; the lab's names the interval that begins there. `detail` is what the lab wrote into it."""
+    """A named instant; the lab's names the interval that begins there. `detail` is what the lab
+    wrote into it."""
 
     at_ns: int
     name: str
@@ -29,9 +31,12 @@ class Mark:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`batches` gives the rows, with the columns of docs/explaining.md, from the first on each time that it is called: they are never all in
-    memory. `families` says the kind of file system on each disk; `phases` all intervals, in order; `end` how the recording ends; `is_timed` is false where its source kept no
-    times; `punched_bytes`, by phase, what was written as zeroes and reached the disk as a hole punched."""
+    """`batches` gives the rows, with the columns of docs/explaining.md, from the first on each time
+    that it is called: they are never all in
+    memory. `families` says the kind of file system on each disk; `phases` all intervals, in order;
+    `end` how the recording ends; `is_timed` is false where its source kept no
+    times; `punched_bytes`, by phase, what was written as zeroes and reached the disk as a hole
+    punched."""
 
     batches: Batches
     families: Mapping[str, str | None]
@@ -55,7 +60,14 @@ class Explanation:
     ) -> "Explanation":
         """Of rows that are all there."""
         whole = table.unify_dictionaries()
-        return Explanation(lambda: iter(whole.to_batches()), families, phases, frozenset(journal_structures), marks=marks, is_timed=is_timed)
+        return Explanation(
+            lambda: iter(whole.to_batches()),
+            families,
+            phases,
+            frozenset(journal_structures),
+            marks=marks,
+            is_timed=is_timed,
+        )
 
     @property
     def measured(self) -> list[str]:
@@ -70,13 +82,18 @@ class Explanation:
     def within(self, phases: Sequence[str]) -> "Explanation":
         """Only what was written in these phases."""
         if unknown := [name for name in phases if name not in self.phases]:
-            raise InputError(f"there is no phase {unknown[0]!r} in this recording", f"its phases are {', '.join(self.phases)}")
+            raise InputError(
+                f"there is no phase {unknown[0]!r} in this recording",
+                f"its phases are {', '.join(self.phases)}",
+            )
 
         return replace(self, batches=self._only("phase", phases), _sums={})
 
     def on_disk(self, disk: str) -> "Explanation":
         """Only what was written to this disk."""
-        return replace(self, batches=self._only("disk", [disk]), families={disk: self.families[disk]}, _sums={})
+        return replace(
+            self, batches=self._only("disk", [disk]), families={disk: self.families[disk]}, _sums={}
+        )
 
     def _only(self, column: str, names: Sequence[str]) -> Batches:
         def kept() -> Iterator[pa.RecordBatch]:
@@ -88,10 +105,18 @@ class Explanation:
         return kept
 
     def sums(self, *keys: str) -> pa.Table:
-        """Bytes of each combination of these columns' values: the keys, and `length_sum`. Taken from a finer sum, where there is one."""
+        """Bytes of each combination of these columns' values: the keys, and `length_sum`. Taken
+        from a finer sum, where there is one."""
         if keys not in self._sums and (finer := self._finer(keys)) is not None:
-            sums = self._sums[finer].combine_chunks().group_by(list(keys)).aggregate([("length_sum", "sum")])
-            self._sums[keys] = sums.select([*keys, "length_sum_sum"]).rename_columns([*keys, "length_sum"])
+            sums = (
+                self._sums[finer]
+                .combine_chunks()
+                .group_by(list(keys))
+                .aggregate([("length_sum", "sum")])
+            )
+            self._sums[keys] = sums.select([*keys, "length_sum_sum"]).rename_columns(
+                [*keys, "length_sum"]
+            )
         self.prepare([keys])
         return self._sums[keys]
 
@@ -100,8 +125,13 @@ class Explanation:
         return min(finer, key=lambda known: self._sums[known].num_rows, default=None)
 
     def prepare(self, several: Iterable[tuple[str, ...]], *others: Collector) -> None:
-        """One pass over the rows, for several sums that are asked for afterwards and whatever else is to be learnt."""
-        sums = {keys: Sum(keys) for keys in several if keys not in self._sums and self._finer(keys) is None}
+        """One pass over the rows, for several sums that are asked for afterwards and whatever else
+        is to be learnt."""
+        sums = {
+            keys: Sum(keys)
+            for keys in several
+            if keys not in self._sums and self._finer(keys) is None
+        }
         if not sums and not others:
             return
         for batch in self.batches():
@@ -111,9 +141,13 @@ class Explanation:
             self._sums[keys] = _no_sums(keys) if (table := collector.table()) is None else table
 
     def write_parquet(self, path: Path) -> int:
-        """The rows as a file, made whole or not at all, and never over another; returns how many."""
+        """The rows as a file, made whole or not at all, and never over another; returns how
+        many."""
         rows = 0
-        with files.creating(path) as file, pq.ParquetWriter(file, SCHEMA, compression=capture.COMPRESSION) as writer:
+        with (
+            files.creating(path) as file,
+            pq.ParquetWriter(file, SCHEMA, compression=capture.COMPRESSION) as writer,
+        ):
             for batch in self.batches():
                 writer.write_batch(_with_own_paths(batch))
                 rows += batch.num_rows
@@ -155,7 +189,8 @@ def mark(at_ns: int, name: str, text: str | None) -> Mark:
 
 
 def measured(phases: Sequence[str], marks: Sequence[Mark]) -> list[str]:
-    """The phases whose marks say so; in older recordings those after mkfs and mount; all, where no mkfs was recorded."""
+    """The phases whose marks say so; in older recordings those after mkfs and mount; all, where no
+    mkfs was recorded."""
     marked = {mark.name for mark in marks if mark.detail.get("measured") is True}
     if found := [name for name in phases if name in marked]:
         return found
@@ -171,11 +206,15 @@ def _detail(text: str | None) -> Mapping[str, Any]:
 
 
 def _no_sums(keys: Sequence[str]) -> pa.Table:
-    return pa.schema([*(SCHEMA.field(key) for key in dict.fromkeys(keys)), pa.field("length_sum", pa.uint64())]).empty_table()
+    return pa.schema(
+        [*(SCHEMA.field(key) for key in dict.fromkeys(keys)), pa.field("length_sum", pa.uint64())]
+    ).empty_table()
 
 
 def _with_own_paths(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A Parquet row group holds its whole dictionary: that of this batch's paths, not of all."""
     place = batch.schema.get_field_index("path")
     paths = batch.column(place).cast(pa.string()).dictionary_encode()
-    return pa.RecordBatch.from_arrays([*batch.columns[:place], paths, *batch.columns[place + 1 :]], schema=batch.schema)
+    return pa.RecordBatch.from_arrays(
+        [*batch.columns[:place], paths, *batch.columns[place + 1 :]], schema=batch.schema
+    )

@@ -1,4 +1,5 @@
-"""What the sums say, in words: only what follows from them, and only what is large enough to matter."""
+"""What the sums say, in words: only what follows from them, and only what is large enough to
+matter."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,7 +9,20 @@ import pyarrow.compute as pc
 
 from fscost.analyze.commits import Why
 from fscost.analyze.explain import Explanation
-from fscost.analyze.groups import DATA, JOURNAL, METADATA, NO_FILE, By, doubtful_bytes, keys, kinds, largest, rows, total_bytes, unknown_bytes
+from fscost.analyze.groups import (
+    DATA,
+    JOURNAL,
+    METADATA,
+    NO_FILE,
+    By,
+    doubtful_bytes,
+    keys,
+    kinds,
+    largest,
+    rows,
+    total_bytes,
+    unknown_bytes,
+)
 from fscost.analyze.journal import BTRFS, EXT, Journal
 from fscost.analyze.journal import journal as journal_of
 
@@ -20,7 +34,10 @@ DOUBTFUL_ALLOWED = 0.001
 SMALL_FILE_BYTES = 64 << 10
 MANY_FILES = 100
 _COST = ("structure", "cause", "atime_alone", "copy")
-NEEDS = (("phase", "structure", "home_structure", "cause", "atime_alone", "copy", "doubtful"), keys(By.DIRECTORY))
+NEEDS = (
+    ("phase", "structure", "home_structure", "cause", "atime_alone", "copy", "doubtful"),
+    keys(By.DIRECTORY),
+)
 """Sums of which all others that are asked for are sums: one pass prepares them."""
 
 
@@ -53,7 +70,10 @@ def _findings(explanation: Explanation, total: int, journal: Journal | None) -> 
     if journal is not None:
         yield from _journal(journal, total)
     for cause, words in (
-        ("unchanged", "of the bytes were metadata, or copies of it in the journal, with the content of the version before"),
+        (
+            "unchanged",
+            "of the bytes were metadata, or copies of it in the journal, with the content of the version before",
+        ),
         (
             "lazy_init",
             "of the bytes were zeros for what mkfs had left for later (ext4: -E lazy_itable_init=0,lazy_journal_init=0 does it in mkfs)",
@@ -106,29 +126,43 @@ def _directory(explanation: Explanation, total: int) -> Iterator[str]:
 
 
 def _files(explanation: Explanation, total: int, forced: int) -> Iterator[str]:
-    """Where metadata is what a file costs: one, or many small ones. `forced`: bytes of metadata that calls asked for, not the number of files."""
+    """Where metadata is what a file costs: one, or many small ones. `forced`: bytes of metadata
+    that calls asked for, not the number of files."""
     sums = explanation.sums("path", "structure")
     structure = sums["structure"].cast(pa.string())
     is_data = pc.equal(structure, "file_data")
     zero = pa.scalar(0, pa.uint64())
     by_path = (
         pa.table(
-            {"path": sums["path"], "data": pc.if_else(is_data, sums["length_sum"], zero), "other": pc.if_else(is_data, zero, sums["length_sum"])}
+            {
+                "path": sums["path"],
+                "data": pc.if_else(is_data, sums["length_sum"], zero),
+                "other": pc.if_else(is_data, zero, sums["length_sum"]),
+            }
         )
         .group_by("path")
         .aggregate([("data", "sum"), ("other", "sum")])
     )
-    files = by_path.filter(pc.and_(pc.is_valid(by_path["path"]), pc.greater(by_path["data_sum"], 0)))
+    files = by_path.filter(
+        pc.and_(pc.is_valid(by_path["path"]), pc.greater(by_path["data_sum"], 0))
+    )
     count = files.num_rows
     if not count:
         return
-    [worst] = files.take(pc.select_k_unstable(files, k=1, sort_keys=[("other_sum", "descending")])).to_pylist()
+    [worst] = files.take(
+        pc.select_k_unstable(files, k=1, sort_keys=[("other_sum", "descending")])
+    ).to_pylist()
     if worst["other_sum"] >= WORTH_NAMING * total and worst["other_sum"] > worst["data_sum"]:
         times = _ratio(worst["other_sum"] / worst["data_sum"])
         yield f"{worst['path']} cost {size(worst['other_sum'])} of metadata and journal, {times} times its {size(worst['data_sum'])} of data"
     data = int(pc.sum(files["data_sum"]).as_py())
     other = total - kinds(explanation)[DATA]
-    if count >= MANY_FILES and data / count <= SMALL_FILE_BYTES and other >= WORTH_NAMING * total and forced < other / 2:
+    if (
+        count >= MANY_FILES
+        and data / count <= SMALL_FILE_BYTES
+        and other >= WORTH_NAMING * total
+        and forced < other / 2
+    ):
         yield f"{count:,} files of {size(data / count)} of data each, on average, cost {size(other / count)} of metadata and journal each"
 
 
@@ -157,4 +191,10 @@ def size(value: float) -> str:
 
 
 def _ratio(value: float) -> str:
-    return "less than 0.001" if 0 < value < 0.001 else f"{value:.3g}" if value >= 100 else f"{value:.2g}"
+    return (
+        "less than 0.001"
+        if 0 < value < 0.001
+        else f"{value:.3g}"
+        if value >= 100
+        else f"{value:.2g}"
+    )

@@ -34,7 +34,8 @@ class By(StrEnum):
 
 @dataclass(frozen=True)
 class Group:
-    """Bytes with one name; `parts` says of what they consist: causes for a structure, else data, metadata and journal."""
+    """Bytes with one name; `parts` says of what they consist: causes for a structure, else data,
+    metadata and journal."""
 
     name: str
     bytes: int
@@ -57,7 +58,11 @@ def total_bytes(explanation: Explanation) -> int:
 
 def unknown_bytes(explanation: Explanation) -> int:
     """Bytes of which it is not known what they are."""
-    return sum(length for structure, length in rows(explanation.sums("structure")) if structure == "unknown")
+    return sum(
+        length
+        for structure, length in rows(explanation.sums("structure"))
+        if structure == "unknown"
+    )
 
 
 def doubtful_bytes(explanation: Explanation) -> int:
@@ -92,7 +97,11 @@ def largest(explanation: Explanation, by: By, top: int | None) -> tuple[list[Gro
     else:
         sums = explanation.sums(*keys(by))
         name = _names(sums, by)
-    part = _texts(sums["cause"]) if by is By.STRUCTURE else _mapped(sums["structure"], lambda structure: kind(explanation, str(structure)))
+    part = (
+        _texts(sums["cause"])
+        if by is By.STRUCTURE
+        else _mapped(sums["structure"], lambda structure: kind(explanation, str(structure)))
+    )
     order = None
     if by is By.PHASE:
         order = pa.array(explanation.phases, pa.string())
@@ -114,7 +123,9 @@ def keys(by: By) -> tuple[str, ...]:
 
 def _names(sums: pa.Table, by: By) -> pa.Array:
     if by is By.STRUCTURE:
-        home = pc.binary_join_element_wise(_texts(sums["structure"]), _texts(sums["home_structure"]), " of ")
+        home = pc.binary_join_element_wise(
+            _texts(sums["structure"]), _texts(sums["home_structure"]), " of "
+        )
         return pc.coalesce(home, _texts(sums["structure"]))
     if by is By.FILE:
         return _mapped(sums["path"], _file)
@@ -158,13 +169,19 @@ def _slices(explanation: Explanation) -> tuple[pa.Table, pa.Array]:
     bounds = Sum(["structure"], [("time_ns", "min"), ("time_ns", "max")])
     explanation.prepare([], bounds)
     found = bounds.table()
-    begin, end = (0, 0) if found is None else (pc.min(found["time_ns_min"]).as_py(), pc.max(found["time_ns_max"]).as_py())
+    begin, end = (
+        (0, 0)
+        if found is None
+        else (pc.min(found["time_ns_min"]).as_py(), pc.max(found["time_ns_max"]).as_py())
+    )
     width = max(1, -(-(end + 1 - begin) // TIME_BINS))
     sliced = _Sliced(begin, width)
     explanation.prepare([], sliced)
     sums = sliced.table()
     digits = len(str((end - begin) // 10**9)) + 4
-    return sums, _mapped(sums["slice"], lambda number: f"{(begin + int(number or 0) * width) / 1e9:{digits}.3f} s")
+    return sums, _mapped(
+        sums["slice"], lambda number: f"{(begin + int(number or 0) * width) / 1e9:{digits}.3f} s"
+    )
 
 
 class _Sliced:
@@ -177,13 +194,23 @@ class _Sliced:
 
     def add(self, batch: pa.RecordBatch) -> None:
         bins = pc.divide(pc.subtract(batch.column("time_ns"), self._begin), self._width)
-        columns = {"slice": bins, "structure": batch.column("structure"), "length": batch.column("length")}
+        columns = {
+            "slice": bins,
+            "structure": batch.column("structure"),
+            "length": batch.column("length"),
+        }
         self._sum.add(pa.record_batch(columns))
 
     def table(self) -> pa.Table:
         found = self._sum.table()
         if found is None:
-            return pa.table({"slice": pa.array([], pa.uint64()), "structure": pa.array([], pa.string()), "length_sum": pa.array([], pa.uint64())})
+            return pa.table(
+                {
+                    "slice": pa.array([], pa.uint64()),
+                    "structure": pa.array([], pa.string()),
+                    "length_sum": pa.array([], pa.uint64()),
+                }
+            )
         return found
 
 
@@ -215,8 +242,14 @@ def _mapped(column: pa.ChunkedArray | pa.Array, name: Callable[[Any], str]) -> p
     return pa.array(texts, pa.string()).take(place).fill_null(name(None))
 
 
-def _collected(name: pa.Array, part: pa.Array, length: pa.Array, order: pa.Array | None, top: int | None) -> tuple[list[Group], Rest | None]:
-    parts = pa.table({"name": name, "part": part, "length": length}).group_by(["name", "part"]).aggregate([("length", "sum")])
+def _collected(
+    name: pa.Array, part: pa.Array, length: pa.Array, order: pa.Array | None, top: int | None
+) -> tuple[list[Group], Rest | None]:
+    parts = (
+        pa.table({"name": name, "part": part, "length": length})
+        .group_by(["name", "part"])
+        .aggregate([("length", "sum")])
+    )
     totals = parts.group_by("name").aggregate([("length_sum", "sum")])
     if order is None:
         totals = totals.sort_by([("length_sum_sum", "descending"), ("name", "ascending")])
@@ -231,5 +264,7 @@ def _collected(name: pa.Array, part: pa.Array, length: pa.Array, order: pa.Array
     if top is None or totals.num_rows <= top:
         return found, None
     others = parts.filter(pc.invert(is_shown)).group_by("part").aggregate([("length_sum", "sum")])
-    left = Counter(dict(zip(others["part"].to_pylist(), others["length_sum_sum"].to_pylist(), strict=True)))
+    left = Counter(
+        dict(zip(others["part"].to_pylist(), others["length_sum_sum"].to_pylist(), strict=True))
+    )
     return found, Rest(totals.num_rows - top, left.total(), dict(left.most_common()))

@@ -1,4 +1,5 @@
-"""What the disks were doing and holding at one instant: for a power cut, or a pause that nobody understands."""
+"""What the disks were doing and holding at one instant: for a power cut, or a pause that nobody
+understands."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,7 +22,8 @@ _WHAT = ("structure", "home_structure", "cause", "path", "transaction")
 
 @dataclass(frozen=True)
 class Request:
-    """One request. What was written by it comes from its largest row; `rows` says how many it has."""
+    """One request. What was written by it comes from its largest row; `rows` says how many it
+    has."""
 
     event: int
     disk: str
@@ -50,8 +52,10 @@ class Volatile:
 
 @dataclass(frozen=True)
 class Running:
-    """The newest transaction that had a block on the disk: of ext's journal, a checkpoint of xfs's log, a commit of btrfs. `name` is its number as the file system spells it;
-    `state` is `being written`, `complete` (what ends it is there: commit block, commit record, superblock) or `durable`; None where that is not known."""
+    """The newest transaction that had a block on the disk: of ext's journal, a checkpoint of xfs's
+    log, a commit of btrfs. `name` is its number as the file system spells it;
+    `state` is `being written`, `complete` (what ends it is there: commit block, commit record,
+    superblock) or `durable`; None where that is not known."""
 
     unit: str
     number: int
@@ -63,7 +67,8 @@ class Running:
 
 @dataclass(frozen=True)
 class Instant:
-    """All that is told. `under_way`: submitted before and not completed; `volatile_bytes` = the sum of `volatile`."""
+    """All that is told. `under_way`: submitted before and not completed; `volatile_bytes` = the sum
+    of `volatile`."""
 
     at_ns: int
     phase: str
@@ -82,7 +87,8 @@ class Instant:
     durable_recovery: Recovery | None
     """The same, had nothing of what is not durable reached the disk."""
     behind_superblock: Sequence[tuple[str, int]]
-    """btrfs: what no superblock leads to yet: blocks of trees of the next generation, and data and log trees that were written since."""
+    """btrfs: what no superblock leads to yet: blocks of trees of the next generation, and data and
+    log trees that were written since."""
     under_way: Sequence[Request]
     before: Sequence[Request]
     after: Sequence[Request]
@@ -95,13 +101,18 @@ class Instant:
             found[name] = None if state is None else state.json()
         for name in ("written", "phase_written", "behind_superblock"):
             sums: Sequence[tuple[str, int]] = getattr(self, name)
-            found[name] = [{"structure": structure, "write_bytes": length} for structure, length in sums]
+            found[name] = [
+                {"structure": structure, "write_bytes": length} for structure, length in sums
+            ]
         return found
 
 
 def at(recording: Path, explanation: Explanation, instant: str, count: int) -> Instant:
-    """`instant` is a mark's name, or seconds since the recording began; `count` requests before and after it are listed."""
-    at_ns = capture.instant_ns(recording, [(mark.at_ns, mark.name) for mark in explanation.marks], instant)
+    """`instant` is a mark's name, or seconds since the recording began; `count` requests before and
+    after it are listed."""
+    at_ns = capture.instant_ns(
+        recording, [(mark.at_ns, mark.name) for mark in explanation.marks], instant
+    )
     requests = _Requests(at_ns, count)
     for batch in capture.requests(recording):
         requests.add(batch)
@@ -150,10 +161,15 @@ class _Disk:
     completed: list[NDArray[np.int64]] = field(default_factory=list)
 
     def forget(self) -> None:
-        """What had completed when the newest flush was submitted is durable (docs/recording-format.md, Meaning)."""
+        """What had completed when the newest flush was submitted is durable
+        (docs/recording-format.md, Meaning)."""
         kept = [times > self.flushed_ns for times in self.completed]
-        self.events = [events[keep] for events, keep in zip(self.events, kept, strict=True) if keep.any()]
-        self.completed = [times[keep] for times, keep in zip(self.completed, kept, strict=True) if keep.any()]
+        self.events = [
+            events[keep] for events, keep in zip(self.events, kept, strict=True) if keep.any()
+        ]
+        self.completed = [
+            times[keep] for times, keep in zip(self.completed, kept, strict=True) if keep.any()
+        ]
 
 
 class _Requests:
@@ -174,17 +190,26 @@ class _Requests:
         past = int(np.searchsorted(complete, self._at_ns, side="right"))
         if past:
             self._past(batch.slice(0, past), submit[:past], complete[:past])
-            self.before = [*self.before, *_listed(batch.slice(max(past - self._count, 0), min(past, self._count)))][-self._count :]
+            self.before = [
+                *self.before,
+                *_listed(batch.slice(max(past - self._count, 0), min(past, self._count))),
+            ][-self._count :]
         under_way = np.flatnonzero(submit[past:] <= self._at_ns) + past
         self.under_way += _listed(batch.take(pa.array(under_way)))
         later = np.flatnonzero(submit[past:] > self._at_ns)[: self._count - len(self.after)] + past
         self.after += _listed(batch.take(pa.array(later)))
 
-    def _past(self, batch: pa.RecordBatch, submit: NDArray[np.int64], complete: NDArray[np.int64]) -> None:
+    def _past(
+        self, batch: pa.RecordBatch, submit: NDArray[np.int64], complete: NDArray[np.int64]
+    ) -> None:
         ops = np.asarray(batch.column("op").cast(pa.string()).to_numpy(zero_copy_only=False), str)
-        disks = np.asarray(batch.column("disk").cast(pa.string()).to_numpy(zero_copy_only=False), str)
+        disks = np.asarray(
+            batch.column("disk").cast(pa.string()).to_numpy(zero_copy_only=False), str
+        )
         events = _numbers(batch, "event")
-        is_change = np.isin(ops, _CHANGES) & ~np.asarray(batch.column("fua").to_numpy(zero_copy_only=False), bool)
+        is_change = np.isin(ops, _CHANGES) & ~np.asarray(
+            batch.column("fua").to_numpy(zero_copy_only=False), bool
+        )
         for name in np.unique(disks):
             disk = self._disks.setdefault(str(name), _Disk())
             mine = disks == name
@@ -207,14 +232,22 @@ class _Requests:
 class _Rows:
     """What the explained rows say of them."""
 
-    def __init__(self, at_ns: int, volatile: NDArray[np.int64], listed: set[int], recovery: Recovery | None = None) -> None:
+    def __init__(
+        self,
+        at_ns: int,
+        volatile: NDArray[np.int64],
+        listed: set[int],
+        recovery: Recovery | None = None,
+    ) -> None:
         self._at_ns = pa.scalar(at_ns, pa.uint64())
         self._volatile_events = pa.array(volatile, pa.uint64())
         self._is_volatile = frozenset(volatile.tolist())
         self._listed = pa.array(sorted(listed), pa.uint64())
         self._by_structure = Sum(["structure", "phase"])
         self._volatile = Sum(["structure", "path"])
-        self._transactions = Sum(["transaction"], [("length", "sum"), ("time_ns", "min"), ("time_ns", "max")])
+        self._transactions = Sum(
+            ["transaction"], [("length", "sum"), ("time_ns", "min"), ("time_ns", "max")]
+        )
         self._recovery = recovery
         self._trees = Sum(["structure", "transaction"])
         self._since: dict[str, int] = {}
@@ -224,7 +257,11 @@ class _Rows:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in the next rows."""
-        for row in batch.filter(pc.is_in(batch.column("event"), value_set=self._listed)).select(["event", "length", *_WHAT]).to_pylist():
+        for row in (
+            batch.filter(pc.is_in(batch.column("event"), value_set=self._listed))
+            .select(["event", "length", *_WHAT])
+            .to_pylist()
+        ):
             self._told.setdefault(row["event"], []).append(row)
         past = batch.filter(pc.less_equal(batch.column("time_ns"), self._at_ns))
         if not past.num_rows:
@@ -234,19 +271,28 @@ class _Rows:
         if volatile.num_rows:
             self._volatile.add(volatile)
         structure = past.column("structure").cast(pa.string())
-        # The journal of ext, the log of xfs, trees of btrfs; not what a journal's transaction left to be written in place.
-        is_log = pc.and_(pc.is_valid(past.column("transaction")), pc.match_substring_regex(structure, "^(journal_|log$|.*_tree$)"))
+        # The journal of ext, the log of xfs, trees of btrfs; not what a journal's transaction left
+        # to be written in place.
+        is_log = pc.and_(
+            pc.is_valid(past.column("transaction")),
+            pc.match_substring_regex(structure, "^(journal_|log$|.*_tree$)"),
+        )
         if isinstance(self._recovery, XfsRecovery):
             # A record's header has a number, too.
             is_log = pc.and_(is_log, pc.is_valid(past.column("home_structure")))
         if isinstance(self._recovery, BtrfsRecovery):
-            # What fsync logged is not of the commit that goes on meanwhile, though it has its number.
+            # What fsync logged is not of the commit that goes on meanwhile, though it has its
+            # number.
             is_log = pc.and_(is_log, pc.not_equal(structure, "log_tree"))
             self._behind(past, structure, is_log)
         log = past.filter(is_log)
         if log.num_rows:
             self._transactions.add(log)
-        for row in past.filter(pc.equal(structure, "journal_commit")).select(["transaction", "event"]).to_pylist():
+        for row in (
+            past.filter(pc.equal(structure, "journal_commit"))
+            .select(["transaction", "event"])
+            .to_pylist()
+        ):
             self._has_commits = True
             if row["transaction"] is not None:
                 self._commits = {row["transaction"]: row["event"]}
@@ -258,7 +304,9 @@ class _Rows:
         since = event > superblocks[-1] if len(superblocks) else np.full(len(event), True)
         for name in ("file_data", "log_tree"):
             before = 0 if len(superblocks) else self._since.get(name, 0)
-            self._since[name] = before + int(length[since & np.asarray(pc.equal(structure, name))].sum())
+            self._since[name] = before + int(
+                length[since & np.asarray(pc.equal(structure, name))].sum()
+            )
 
     def behind_superblock(self) -> list[tuple[str, int]]:
         """Of btrfs, the most first."""
@@ -266,7 +314,13 @@ class _Rows:
         if isinstance(self._recovery, BtrfsRecovery) and (table := self._trees.table()) is not None:
             later = table.filter(pc.greater(table["transaction"], self._recovery.generation))
             sums = later.group_by("structure").aggregate([("length_sum", "sum")])
-            found.update(zip(sums["structure"].cast(pa.string()).to_pylist(), sums["length_sum_sum"].to_pylist(), strict=True))
+            found.update(
+                zip(
+                    sums["structure"].cast(pa.string()).to_pylist(),
+                    sums["length_sum_sum"].to_pylist(),
+                    strict=True,
+                )
+            )
         return sorted(found.items(), key=lambda each: (-each[1], each[0]))
 
     def written(self, phase: str | None = None) -> list[tuple[str, int]]:
@@ -277,7 +331,11 @@ class _Rows:
         if phase is not None:
             table = table.filter(pc.equal(table["phase"].cast(pa.string()), phase))
         sums = table.group_by("structure").aggregate([("length_sum", "sum")])
-        rows = zip(sums["structure"].cast(pa.string()).to_pylist(), sums["length_sum_sum"].to_pylist(), strict=True)
+        rows = zip(
+            sums["structure"].cast(pa.string()).to_pylist(),
+            sums["length_sum_sum"].to_pylist(),
+            strict=True,
+        )
         return sorted(rows, key=lambda row: (-row[1], row[0]))
 
     def volatile(self) -> list[Volatile]:
@@ -285,7 +343,10 @@ class _Rows:
         table = self._volatile.table()
         if table is None:
             return []
-        return sorted((Volatile(*row.values()) for row in table.to_pylist()), key=lambda each: (-each.bytes, each.structure, each.path or ""))
+        return sorted(
+            (Volatile(*row.values()) for row in table.to_pylist()),
+            key=lambda each: (-each.bytes, each.structure, each.path or ""),
+        )
 
     def running(self, durable: Recovery | None = None) -> Running | None:
         """The newest transaction."""
@@ -293,7 +354,9 @@ class _Rows:
         if table is None:
             return None
         [newest] = table.take(
-            pc.select_k_unstable(table, k=1, sort_keys=[("time_ns_max", "descending"), ("transaction", "descending")])
+            pc.select_k_unstable(
+                table, k=1, sort_keys=[("time_ns_max", "descending"), ("transaction", "descending")]
+            )
         ).to_pylist()
         number = newest["transaction"]
         whole, state = self._recovery, None
@@ -312,7 +375,9 @@ class _Rows:
         if not rows:
             return request
         largest = max(rows, key=lambda row: row["length"])
-        return Request(**{**asdict(request), **{name: largest[name] for name in _WHAT}, "rows": len(rows)})
+        return Request(
+            **{**asdict(request), **{name: largest[name] for name in _WHAT}, "rows": len(rows)}
+        )
 
 
 def _state(is_complete: bool, is_durable: bool) -> str:
@@ -324,7 +389,9 @@ def _listed(batch: pa.RecordBatch) -> list[Request]:
 
 
 def _columns(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    yield from batch.select(["event", "disk", "op", "offset", "length", "submit_ns", "complete_ns", "fua"]).to_pylist()
+    yield from batch.select(
+        ["event", "disk", "op", "offset", "length", "submit_ns", "complete_ns", "fua"]
+    ).to_pylist()
 
 
 def _numbers(batch: pa.RecordBatch, column: str) -> NDArray[np.int64]:

@@ -1,4 +1,5 @@
-"""What the journal or log did: transactions, what they copied and copied again, and what asked for them."""
+"""What the journal or log did: transactions, what they copied and copied again, and what asked for
+them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,9 +34,12 @@ class Transaction:
 
 @dataclass(frozen=True)
 class Journal:
-    """`family` says what a transaction is: of ext's journal; a checkpoint of xfs's log; a commit of btrfs (a new generation of its superblock), with
-    `log_syncs` the times that an fsync was served by a log tree in between. `again` are the copies of a block that an earlier transaction had
-    copied, `most_again` how often the most frequent one was copied; both None where the recording does not tell."""
+    """`family` says what a transaction is: of ext's journal; a checkpoint of xfs's log; a commit of
+    btrfs (a new generation of its superblock), with
+    `log_syncs` the times that an fsync was served by a log tree in between. `again` are the copies
+    of a block that an earlier transaction had
+    copied, `most_again` how often the most frequent one was copied; both None where the recording
+    does not tell."""
 
     family: str
     numbers: _Numbers
@@ -60,7 +64,9 @@ class Journal:
     @property
     def forced_bytes(self) -> int:
         """Of transactions and log trees that were asked for."""
-        return self.log_sync_bytes + int(self.transaction_bytes[self.reasons.why == Why.FORCED.value].sum())
+        return self.log_sync_bytes + int(
+            self.transaction_bytes[self.reasons.why == Why.FORCED.value].sum()
+        )
 
     @property
     def count(self) -> int:
@@ -70,9 +76,18 @@ class Journal:
     @property
     def transactions(self) -> Iterator[Transaction]:
         """One by one, in order."""
-        columns = (self.numbers, self.begin_ns, self.end_ns, self.transaction_bytes, self.transaction_blocks, self.reasons.why)
+        columns = (
+            self.numbers,
+            self.begin_ns,
+            self.end_ns,
+            self.transaction_bytes,
+            self.transaction_blocks,
+            self.reasons.why,
+        )
         for number, begin_ns, end_ns, size, blocks, why in zip(*columns, strict=True):
-            yield Transaction(int(number), int(begin_ns), int(end_ns), int(size), int(blocks), Why(why))
+            yield Transaction(
+                int(number), int(begin_ns), int(end_ns), int(size), int(blocks), Why(why)
+            )
 
     def json(self) -> dict[str, Any]:
         """As it is printed."""
@@ -123,7 +138,17 @@ class Journals:
                 ("time_ns", "min"),
                 ("time_ns", "max"),
                 ("commit_ns", "max"),
-                *((name, "sum") for name in ("log", "copies", "checkpoint", "atime_copy", "atime_checkpoint", "items")),
+                *(
+                    (name, "sum")
+                    for name in (
+                        "log",
+                        "copies",
+                        "checkpoint",
+                        "atime_copy",
+                        "atime_checkpoint",
+                        "items",
+                    )
+                ),
             ],
         )
         self._homes = Sum(["home_offset"], [("copies", "sum"), ("structure", "max")])
@@ -145,11 +170,19 @@ class Journals:
         self._homes_of = rows.homes
         if not self._block_bytes and rows.is_log.any():
             # A descriptor, a commit and what they copy are whole blocks of the journal.
-            self._block_bytes = int(np.gcd.reduce(rows.length[rows.is_log & (rows.transaction >= 0)])) if self._family == EXT else 1
+            self._block_bytes = (
+                int(np.gcd.reduce(rows.length[rows.is_log & (rows.transaction >= 0)]))
+                if self._family == EXT
+                else 1
+            )
         is_own = rows.is_log & (rows.transaction >= 0)
         is_copy = is_own & (rows.home >= 0)
         # What a transaction of ext wrote in place carries its number; xfs does not say whose.
-        is_checkpoint = ~rows.is_log & (rows.transaction >= 0) if self._family == EXT else ~rows.is_log & ~rows.is_data
+        is_checkpoint = (
+            ~rows.is_log & (rows.transaction >= 0)
+            if self._family == EXT
+            else ~rows.is_log & ~rows.is_data
+        )
         self._transactions.add(
             _record(
                 transaction=np.where(is_own | (rows.transaction >= 0), rows.transaction, -1),
@@ -166,7 +199,11 @@ class Journals:
         self._count_homes(rows, is_copy & (rows.home_offset >= 0))
 
     def _count_homes(self, rows: "_Rows", chosen: NDArray[np.bool_]) -> None:
-        offset, structure, transaction = rows.home_offset[chosen], rows.home[chosen], rows.transaction[chosen]
+        offset, structure, transaction = (
+            rows.home_offset[chosen],
+            rows.home[chosen],
+            rows.transaction[chosen],
+        )
         if not len(offset):
             return
         if self._family == EXT:
@@ -176,7 +213,8 @@ class Journals:
             offset = np.repeat(offset, blocks) + within * self._block_bytes
             structure, transaction = np.repeat(structure, blocks), np.repeat(transaction, blocks)
         else:
-            # A block may have several items in one transaction: once is enough, also where that goes on in the next batch.
+            # A block may have several items in one transaction: once is enough, also where that
+            # goes on in the next batch.
             # Not np.unique over an axis, which compares pairs byte by byte.
             order = np.lexsort((offset, transaction))
             pairs = np.stack([transaction[order], offset[order]])
@@ -188,13 +226,26 @@ class Journals:
             older = known if newest == last else known[:0]
             self._last_pairs = (newest, np.union1d(older, pairs[1][pairs[0] == newest]))
             offset, structure = pairs[1][fresh], structure[first][fresh]
-        self._homes.add(_record(home_offset=offset, copies=np.ones(len(offset), np.int64), structure=structure.astype(np.int64)))
+        self._homes.add(
+            _record(
+                home_offset=offset,
+                copies=np.ones(len(offset), np.int64),
+                structure=structure.astype(np.int64),
+            )
+        )
 
     def _btrfs(self, rows: "_Rows") -> None:
-        is_superblock = (rows.structure == rows.number_of("superblock")) & (rows.offset == _BTRFS_SUPERBLOCK_OFFSET) & (rows.transaction >= 0)
-        # A superblock for an fsync carries the last commit's generation, the log trees that it points to the next one.
+        is_superblock = (
+            (rows.structure == rows.number_of("superblock"))
+            & (rows.offset == _BTRFS_SUPERBLOCK_OFFSET)
+            & (rows.transaction >= 0)
+        )
+        # A superblock for an fsync carries the last commit's generation, the log trees that it
+        # points to the next one.
         newest = (
-            np.maximum.accumulate(np.maximum(np.where(rows.is_log, rows.transaction, 0), self._log_generation))
+            np.maximum.accumulate(
+                np.maximum(np.where(rows.is_log, rows.transaction, 0), self._log_generation)
+            )
             if len(rows.length)
             else rows.length
         )
@@ -223,13 +274,22 @@ class Journals:
         table = self._transactions.table()
         if table is None or self._family not in _LOG_OF:
             return None
-        columns = {name: np.asarray(table[name].fill_null(0)).astype(np.int64) for name in table.column_names}
+        columns = {
+            name: np.asarray(table[name].fill_null(0)).astype(np.int64)
+            for name in table.column_names
+        }
         total = {name: int(column.sum()) for name, column in columns.items()}
         found = _transactions(columns, self._family)
         if not len(found["transaction"]) and not self._log_syncs:
             return None
-        why = reasons(self._family, found["time_ns_min"], found["end_ns"], self._marks, self._is_timed)
-        blocks = found["copies_sum"] // max(self._block_bytes, 1) if self._family == EXT else found["items_sum"]
+        why = reasons(
+            self._family, found["time_ns_min"], found["end_ns"], self._marks, self._is_timed
+        )
+        blocks = (
+            found["copies_sum"] // max(self._block_bytes, 1)
+            if self._family == EXT
+            else found["items_sum"]
+        )
         forced = why.why == Why.FORCED.value
         again, again_bytes, most, structure = self._again(int(blocks.sum()), total["copies_sum"])
         return Journal(
@@ -249,19 +309,29 @@ class Journals:
             most_again_structure=structure,
             atime_copy_bytes=total["atime_copy_sum"],
             checkpoint_bytes=total["checkpoint_sum"],
-            forced_atime_bytes=int((found["atime_copy_sum"] + found["atime_checkpoint_sum"])[forced].sum()),
+            forced_atime_bytes=int(
+                (found["atime_copy_sum"] + found["atime_checkpoint_sum"])[forced].sum()
+            ),
             log_syncs=self._log_syncs,
             log_sync_bytes=self._log_sync_bytes,
         )
 
-    def _again(self, copies: int, copy_bytes: int) -> tuple[int | None, int | None, int | None, str | None]:
+    def _again(
+        self, copies: int, copy_bytes: int
+    ) -> tuple[int | None, int | None, int | None, str | None]:
         homes = self._homes.table()
         if homes is None or not homes.num_rows or self._homes_of is None:
             return None, None, None, None
         counted = int(pc.sum(homes["copies_sum"]).as_py())
         again = counted - homes.num_rows
-        most = homes.take(pc.select_k_unstable(homes, k=1, sort_keys=[("copies_sum", "descending")])).to_pylist()[0]
-        again_bytes = again * self._block_bytes if self._family == EXT else round(copy_bytes * again / counted)
+        most = homes.take(
+            pc.select_k_unstable(homes, k=1, sort_keys=[("copies_sum", "descending")])
+        ).to_pylist()[0]
+        again_bytes = (
+            again * self._block_bytes
+            if self._family == EXT
+            else round(copy_bytes * again / counted)
+        )
         return again, again_bytes, most["copies_sum"], self._homes_of[most["structure_max"]].as_py()
 
 
@@ -276,11 +346,19 @@ class _Rows:
         self.home = _numbers(batch.column("home_structure").indices)
         self.home_offset = _numbers(batch.column("home_offset"))
         self.transaction = _numbers(batch.column("transaction"))
-        self.length, self.offset, self.time_ns = (_numbers(batch.column(name)) for name in ("length", "offset", "time_ns"))
-        self.atime_alone = np.asarray(batch.column("atime_alone").fill_null(False).to_numpy(zero_copy_only=False), bool)
+        self.length, self.offset, self.time_ns = (
+            _numbers(batch.column(name)) for name in ("length", "offset", "time_ns")
+        )
+        self.atime_alone = np.asarray(
+            batch.column("atime_alone").fill_null(False).to_numpy(zero_copy_only=False), bool
+        )
         names = self.structures.to_pylist()
         prefix = _LOG_OF[family]
-        logs = [number for number, name in enumerate(names) if (name.startswith(prefix) if family == EXT else name == prefix)]
+        logs = [
+            number
+            for number, name in enumerate(names)
+            if (name.startswith(prefix) if family == EXT else name == prefix)
+        ]
         self.is_log = np.isin(self.structure, logs)
         self.is_data = self.structure == self.number_of("file_data")
         self.is_commit = self.structure == self.number_of("journal_commit")
@@ -292,11 +370,18 @@ class _Rows:
 
 
 def _numbers(column: pa.Array) -> _Numbers:
-    return np.asarray(column.cast(pa.int64(), safe=False).fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+    return np.asarray(
+        column.cast(pa.int64(), safe=False).fill_null(-1).to_numpy(zero_copy_only=False), np.int64
+    )
 
 
 def _record(**columns: Any) -> pa.RecordBatch:
-    return pa.record_batch({name: column if isinstance(column, pa.Array) else pa.array(column) for name, column in columns.items()})
+    return pa.record_batch(
+        {
+            name: column if isinstance(column, pa.Array) else pa.array(column)
+            for name, column in columns.items()
+        }
+    )
 
 
 def _transactions(columns: dict[str, _Numbers], family: str) -> dict[str, _Numbers]:
@@ -307,7 +392,8 @@ def _transactions(columns: dict[str, _Numbers], family: str) -> dict[str, _Numbe
         # In place only: of a transaction that was committed before the phases that were asked for.
         kept = (found["transaction"] >= 0) & (found["log_sum"] > 0)
     elif family == XFS:
-        # The log's own headers carry the number of their record, which follows that of the checkpoint.
+        # The log's own headers carry the number of their record, which follows that of the
+        # checkpoint.
         kept = (found["transaction"] >= 0) & (found["items_sum"] > 0)
         owner = np.cumsum(kept) - 1
         for name in ("log_sum",):
@@ -318,7 +404,9 @@ def _transactions(columns: dict[str, _Numbers], family: str) -> dict[str, _Numbe
     else:
         kept = (found["transaction"] >= 0) & (found["commit_ns_max"] > 0)
     found = {name: column[kept] for name, column in found.items()}
-    found["end_ns"] = np.where(found["commit_ns_max"] > 0, found["commit_ns_max"], found["time_ns_max"])
+    found["end_ns"] = np.where(
+        found["commit_ns_max"] > 0, found["commit_ns_max"], found["time_ns_max"]
+    )
     return found
 
 

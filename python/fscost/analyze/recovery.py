@@ -1,4 +1,5 @@
-"""What mounting the disks as they were at an instant would begin with, in each file system's own words."""
+"""What mounting the disks as they were at an instant would begin with, in each file system's own
+words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ class Logged:
 
 @dataclass(frozen=True)
 class BtrfsRecovery:
-    """The newest superblock. `is_sound`: the tree of roots that it leads to is there. `logged`: the first of `logged_count` inodes of log trees."""
+    """The newest superblock. `is_sound`: the tree of roots that it leads to is there. `logged`: the
+    first of `logged_count` inodes of log trees."""
 
     family: ClassVar[str] = "btrfs"
     unit: ClassVar[str] = "commit"
@@ -39,7 +41,8 @@ class BtrfsRecovery:
 
 @dataclass(frozen=True)
 class XfsRecovery:
-    """The log from its tail to its head, between which its records are whole. `replayed` and `unfinished` are where its checkpoints begin: those with a commit,
+    """The log from its tail to its head, between which its records are whole. `replayed` and
+    `unfinished` are where its checkpoints begin: those with a commit,
     and those without."""
 
     family: ClassVar[str] = "xfs"
@@ -73,8 +76,11 @@ class XfsRecovery:
 Recovery = BtrfsRecovery | XfsRecovery
 
 
-def recovery(recording: Path, families: Mapping[str, str | None], at_ns: int, lost: Sequence[int]) -> Recovery | None:
-    """Had these events (ascending) not reached the disks; None where there is no log to tell of, or none that is read."""
+def recovery(
+    recording: Path, families: Mapping[str, str | None], at_ns: int, lost: Sequence[int]
+) -> Recovery | None:
+    """Had these events (ascending) not reached the disks; None where there is no log to tell of, or
+    none that is read."""
     known = list(families.values())
     for found in capture.recovery(recording, at_ns, lost):
         if found["family"] == known[found["disk"]]:
@@ -93,6 +99,10 @@ def _btrfs(found: Mapping[str, Any]) -> BtrfsRecovery:
 
 
 def _xfs(found: Mapping[str, Any]) -> XfsRecovery:
-    replayed, unfinished = (frozenset(each["lsn"] for each in found[name]) for name in ("checkpoints", "unfinished"))
+    replayed, unfinished = (
+        frozenset(each["lsn"] for each in found[name]) for name in ("checkpoints", "unfinished")
+    )
     items = sum(each["items"] for each in found["checkpoints"])
-    return XfsRecovery(found["tail"], found["head"], found["records"], found["bytes"], items, replayed, unfinished)
+    return XfsRecovery(
+        found["tail"], found["head"], found["records"], found["bytes"], items, replayed, unfinished
+    )

@@ -6,13 +6,24 @@ from typing import Any
 
 from fscost.analyze.explain import Explanation
 from fscost.analyze.findings import NEEDS, sentences
-from fscost.analyze.groups import By, Group, Rest, doubtful_bytes, keys, largest, rows, total_bytes, unknown_bytes
+from fscost.analyze.groups import (
+    By,
+    Group,
+    Rest,
+    doubtful_bytes,
+    keys,
+    largest,
+    rows,
+    total_bytes,
+    unknown_bytes,
+)
 from fscost.analyze.journal import Journal, Journals
 
 
 @dataclass(frozen=True)
 class Report:
-    """What `fscost explain` prints of one recording: the first groups, `rest` what is not among them, and the phases that wrote something."""
+    """What `fscost explain` prints of one recording: the first groups, `rest` what is not among
+    them, and the phases that wrote something."""
 
     explanation: Explanation
     by: By
@@ -36,8 +47,17 @@ class Report:
             "unknown_write_bytes": self.unknown_write_bytes,
             "doubtful_owner_write_bytes": self.doubtful_owner_write_bytes,
             "by": self.by.value,
-            "groups": [{"name": group.name, "write_bytes": group.bytes, "parts": group.parts} for group in self.groups],
-            "rest": None if self.rest is None else {"groups": self.rest.count, "write_bytes": self.rest.bytes, "parts": self.rest.parts},
+            "groups": [
+                {"name": group.name, "write_bytes": group.bytes, "parts": group.parts}
+                for group in self.groups
+            ],
+            "rest": None
+            if self.rest is None
+            else {
+                "groups": self.rest.count,
+                "write_bytes": self.rest.bytes,
+                "parts": self.rest.parts,
+            },
             "findings": list(self.findings),
             "journal": None if self.journal is None else self.journal.json(),
         }
@@ -68,7 +88,13 @@ def report(whole: Explanation, phases: Sequence[str], by: By, top: int | None) -
         explanation=chosen,
         by=by,
         phases=phases,
-        wrote=list(dict.fromkeys(phase for phase in phases if phase in {name for name, *_ in rows(chosen.sums(*keys(By.PHASE)))})),
+        wrote=list(
+            dict.fromkeys(
+                phase
+                for phase in phases
+                if phase in {name for name, *_ in rows(chosen.sums(*keys(By.PHASE)))}
+            )
+        ),
         write_bytes=total_bytes(chosen),
         unknown_write_bytes=unknown_bytes(chosen),
         doubtful_owner_write_bytes=doubtful_bytes(chosen),

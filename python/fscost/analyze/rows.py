@@ -33,10 +33,14 @@ class Names:
     """What the numbers of the native columns stand for: one array each, which all batches share."""
 
     def __init__(self, names: Mapping[str, Sequence[str]], disks: Sequence[str]) -> None:
-        self._texts = {name: pa.array(values, pa.string()) for name, values in {**names, "disks": disks}.items()}
+        self._texts = {
+            name: pa.array(values, pa.string())
+            for name, values in {**names, "disks": disks}.items()
+        }
 
     def batch(self, columns: Mapping[str, bytes]) -> pa.RecordBatch:
-        """Rows as the native module gives them, with names for numbers and null for what there is none of."""
+        """Rows as the native module gives them, with names for numbers and null for what there is
+        none of."""
         rows = len(columns["copy"])
 
         def column(name: str, kind: pa.DataType) -> pa.Array:
@@ -46,7 +50,9 @@ class Names:
             return pc.if_else(pc.less(array, 0), pa.scalar(None, array.type), array)
 
         def text(name: str, texts: str) -> pa.Array:
-            return pa.DictionaryArray.from_arrays(known(column(name, pa.int32())), self._texts[texts])
+            return pa.DictionaryArray.from_arrays(
+                known(column(name, pa.int32())), self._texts[texts]
+            )
 
         return pa.record_batch(
             [

@@ -74,7 +74,13 @@ def _print_version(wanted: bool) -> None:
 def _fscost(
     version: Annotated[
         bool,
-        typer.Option("--version", "-V", help="Print the version and exit.", is_eager=True, callback=_print_version),
+        typer.Option(
+            "--version",
+            "-V",
+            help="Print the version and exit.",
+            is_eager=True,
+            callback=_print_version,
+        ),
     ] = False,
 ) -> None:
     pass
@@ -117,14 +123,27 @@ def main() -> None:
         sys.exit(READER_GONE)
     except ImportError as error:
         _end(
-            HostError(f"a part of fscost cannot be loaded: {error}", "run `make setup`, and look at the limits of memory and files (`ulimit -a`)")
+            HostError(
+                f"a part of fscost cannot be loaded: {error}",
+                "run `make setup`, and look at the limits of memory and files (`ulimit -a`)",
+            )
         )
     except RuntimeError as error:
         if "start new thread" not in str(error):
             raise
-        _end(HostError("no further thread can be started", "raise the limits of memory and processes (`ulimit -v`, `ulimit -u`)"))
+        _end(
+            HostError(
+                "no further thread can be started",
+                "raise the limits of memory and processes (`ulimit -v`, `ulimit -u`)",
+            )
+        )
     except MemoryError:
-        _end(HostError("out of memory", "end other programs first, or raise the limit of memory (`ulimit -v`)"))
+        _end(
+            HostError(
+                "out of memory",
+                "end other programs first, or raise the limit of memory (`ulimit -v`)",
+            )
+        )
     except OSError as error:
         if _is_of_output(error):
             _give_up_output()
@@ -139,15 +158,27 @@ def _terminate(number: int, frame: object) -> None:
 
 def _is_of_output(error: OSError) -> bool:
     """Whether standard output failed (write(2)); an error about a file that fscost opened itself names that file."""
-    return error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF)
+    return error.filename is None and error.errno in (
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EIO,
+        errno.EFBIG,
+        errno.EBADF,
+    )
 
 
 def _of_the_host(error: OSError) -> tuple[str, str]:
     """What the operating system refused, and what may help."""
     if _is_of_output(error):
-        return f"the output cannot be written: {error.strerror}", "write it somewhere else, or make room there"
+        return (
+            f"the output cannot be written: {error.strerror}",
+            "write it somewhere else, or make room there",
+        )
     if error.filename is None and error.errno == errno.ENOENT:
-        return "the working directory is gone (getcwd: no such file or directory)", "change to a folder that exists"
+        return (
+            "the working directory is gone (getcwd: no such file or directory)",
+            "change to a folder that exists",
+        )
     remedies = {
         errno.EMFILE: "raise the limit of open files (`ulimit -n`)",
         errno.EAGAIN: "raise the limit of processes (`ulimit -u`)",
@@ -155,9 +186,16 @@ def _of_the_host(error: OSError) -> tuple[str, str]:
         errno.ENAMETOOLONG: "give a shorter name",
         errno.ENOSPC: "make room there, or name another place",
     }
-    what = f"{_shortened(os.fsdecode(error.filename))}: {error.strerror}" if error.filename else f"the system refused: {error.strerror}"
+    what = (
+        f"{_shortened(os.fsdecode(error.filename))}: {error.strerror}"
+        if error.filename
+        else f"the system refused: {error.strerror}"
+    )
     return what, remedies.get(
-        error.errno or 0, "check that path and its permissions" if error.filename else "see the limits that `ulimit -a` prints"
+        error.errno or 0,
+        "check that path and its permissions"
+        if error.filename
+        else "see the limits that `ulimit -a` prints",
     )
 
 

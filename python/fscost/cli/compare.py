@@ -12,7 +12,15 @@ from fscost import run, wear
 from fscost.cli.labs import AUTO, KERNELS, choose_lab, real_device
 from fscost.cli.output.emit import Outputs
 from fscost.cli.progress import progress
-from fscost.cli.request import DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request, absolute_images, resumed, to_spec, with_range
+from fscost.cli.request import (
+    DEFAULT_PROFILES,
+    DEFAULT_WORKLOAD,
+    Request,
+    absolute_images,
+    resumed,
+    to_spec,
+    with_range,
+)
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
 from fscost.lab.base import Lab
@@ -29,7 +37,12 @@ _DISK = "The disk"
 
 def compare(
     context: typer.Context,
-    command: Annotated[list[str] | None, typer.Argument(metavar="[-- COMMAND…]", help="The command to measure, run on the file system.")] = None,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- COMMAND…]", help="The command to measure, run on the file system."
+        ),
+    ] = None,
     on: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,22 +52,54 @@ def compare(
         ),
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(metavar="PROFILE", help="What ratios are to. (default: the first)", rich_help_panel=_WHAT)
+        str | None,
+        typer.Option(
+            metavar="PROFILE",
+            help="What ratios are to. (default: the first)",
+            rich_help_panel=_WHAT,
+        ),
     ] = None,
     workload: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"A built-in workload. (default: {DEFAULT_WORKLOAD})", rich_help_panel=_WHAT)
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"A built-in workload. (default: {DEFAULT_WORKLOAD})",
+            rich_help_panel=_WHAT,
+        ),
     ] = None,
     prepare: Annotated[
-        list[str] | None, typer.Option(metavar="COMMAND", help="A shell command before it, not measured; repeat.", rich_help_panel=_WHAT)
+        list[str] | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="A shell command before it, not measured; repeat.",
+            rich_help_panel=_WHAT,
+        ),
     ] = None,
-    scale: Annotated[float | None, typer.Option(help="Size of a built-in workload; 1 is its own.", rich_help_panel=_WHAT)] = None,
+    scale: Annotated[
+        float | None,
+        typer.Option(help="Size of a built-in workload; 1 is its own.", rich_help_panel=_WHAT),
+    ] = None,
     source: Annotated[
-        Path | None, typer.Option(parser=some_path, metavar="PATH", help="The repository or tarball that a workload uses.", rich_help_panel=_WHAT)
+        Path | None,
+        typer.Option(
+            parser=some_path,
+            metavar="PATH",
+            help="The repository or tarball that a workload uses.",
+            rich_help_panel=_WHAT,
+        ),
     ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An option of the workload; repeat.", rich_help_panel=_WHAT)
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="An option of the workload; repeat.",
+            rich_help_panel=_WHAT,
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of everything random.", rich_help_panel=_WHAT)] = Request.seed,
+    seed: Annotated[
+        int, typer.Option(help="Of everything random.", rich_help_panel=_WHAT)
+    ] = Request.seed,
     settle: Annotated[
         str | None,
         typer.Option(
@@ -64,18 +109,37 @@ def compare(
         ),
     ] = None,
     drop_caches: Annotated[
-        bool, typer.Option("--drop-caches", help="Empty the page cache before each phase.", rich_help_panel=_HOW)
+        bool,
+        typer.Option(
+            "--drop-caches", help="Empty the page cache before each phase.", rich_help_panel=_HOW
+        ),
     ] = Request.drop_caches,
     probe: Annotated[
-        int | None, typer.Option(metavar="MS", help="Make and remove a directory at this interval, and time the pauses.", rich_help_panel=_HOW)
+        int | None,
+        typer.Option(
+            metavar="MS",
+            help="Make and remove a directory at this interval, and time the pauses.",
+            rich_help_panel=_HOW,
+        ),
     ] = None,
-    min_repetitions: Annotated[int, typer.Option(help="At least.", rich_help_panel=_ENOUGH)] = Request.min_repetitions,
-    max_repetitions: Annotated[int, typer.Option(help="At most.", rich_help_panel=_ENOUGH)] = Request.max_repetitions,
+    min_repetitions: Annotated[
+        int, typer.Option(help="At least.", rich_help_panel=_ENOUGH)
+    ] = Request.min_repetitions,
+    max_repetitions: Annotated[
+        int, typer.Option(help="At most.", rich_help_panel=_ENOUGH)
+    ] = Request.max_repetitions,
     max_minutes: Annotated[
-        float, typer.Option(help="At most; the first repetition is always completed.", rich_help_panel=_ENOUGH)
+        float,
+        typer.Option(
+            help="At most; the first repetition is always completed.", rich_help_panel=_ENOUGH
+        ),
     ] = Request.max_minutes,
-    metric: Annotated[str, typer.Option(help="The metric whose interval decides.", rich_help_panel=_ENOUGH)] = Request.metric,
-    precision: Annotated[float, typer.Option(help="Narrow enough: 0.02 is ± 2 %.", rich_help_panel=_ENOUGH)] = Request.precision,
+    metric: Annotated[
+        str, typer.Option(help="The metric whose interval decides.", rich_help_panel=_ENOUGH)
+    ] = Request.metric,
+    precision: Annotated[
+        float, typer.Option(help="Narrow enough: 0.02 is ± 2 %.", rich_help_panel=_ENOUGH)
+    ] = Request.precision,
     timeout: Annotated[
         str | None,
         typer.Option(
@@ -86,67 +150,161 @@ def compare(
     ] = None,
     writable: Annotated[
         list[str] | None,
-        typer.Option(metavar="DIR", help="A folder of this machine that the command may write to; repeat. Native lab.", rich_help_panel=_HOW),
+        typer.Option(
+            metavar="DIR",
+            help="A folder of this machine that the command may write to; repeat. Native lab.",
+            rich_help_panel=_HOW,
+        ),
     ] = None,
     network: Annotated[
-        bool, typer.Option("--network", help="Give the command this machine's network. Native lab.", rich_help_panel=_HOW)
+        bool,
+        typer.Option(
+            "--network",
+            help="Give the command this machine's network. Native lab.",
+            rich_help_panel=_HOW,
+        ),
     ] = False,
     ssd: Annotated[
         str | None,
         typer.Option(
-            metavar="MODEL|FILE.toml", help="Add what a device of `fscost devices` would have programmed, and its life.", rich_help_panel=_HOW
+            metavar="MODEL|FILE.toml",
+            help="Add what a device of `fscost devices` would have programmed, and its life.",
+            rich_help_panel=_HOW,
         ),
     ] = None,
     lab: Annotated[
-        str, typer.Option(metavar="native|vm", help="This kernel as root, or guests. (default: native where it can)", rich_help_panel=_HOW)
+        str,
+        typer.Option(
+            metavar="native|vm",
+            help="This kernel as root, or guests. (default: native where it can)",
+            rich_help_panel=_HOW,
+        ),
     ] = AUTO,
     kernel: Annotated[
         list[str] | None,
-        typer.Option(metavar="VERSION|VMLINUZ", help=f"Of guests: {', '.join(KERNELS)}, or an image; repeat to compare.", rich_help_panel=_HOW),
+        typer.Option(
+            metavar="VERSION|VMLINUZ",
+            help=f"Of guests: {', '.join(KERNELS)}, or an image; repeat to compare.",
+            rich_help_panel=_HOW,
+        ),
     ] = None,
     modules: Annotated[
         list[str] | None,
-        typer.Option(metavar="DIR", help="/lib/modules/VERSION of each --kernel that is an image, in their order.", rich_help_panel=_HOW),
+        typer.Option(
+            metavar="DIR",
+            help="/lib/modules/VERSION of each --kernel that is an image, in their order.",
+            rich_help_panel=_HOW,
+        ),
     ] = None,
     size: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Of the disk, for example 4G. (default: 4G, or what the workload needs)", rich_help_panel=_DISK),
+        typer.Option(
+            metavar="SIZE",
+            help="Of the disk, for example 4G. (default: 4G, or what the workload needs)",
+            rich_help_panel=_DISK,
+        ),
     ] = None,
-    logical_block_size: Annotated[int | None, typer.Option(metavar="BYTES", help="(default: 512)", rich_help_panel=_DISK)] = None,
-    physical_block_size: Annotated[int | None, typer.Option(metavar="BYTES", help="(default: 4096)", rich_help_panel=_DISK)] = None,
+    logical_block_size: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="(default: 512)", rich_help_panel=_DISK)
+    ] = None,
+    physical_block_size: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="(default: 4096)", rich_help_panel=_DISK)
+    ] = None,
     device: Annotated[
-        str | None, typer.Option(metavar="/dev/X", help="A real block device, ERASED, in place of recorded disks.", rich_help_panel=_DISK)
+        str | None,
+        typer.Option(
+            metavar="/dev/X",
+            help="A real block device, ERASED, in place of recorded disks.",
+            rich_help_panel=_DISK,
+        ),
     ] = None,
     erase_device: Annotated[
-        str | None, typer.Option(metavar="/dev/X", help="Confirms --device: the same path again.", rich_help_panel=_DISK)
+        str | None,
+        typer.Option(
+            metavar="/dev/X", help="Confirms --device: the same path again.", rich_help_panel=_DISK
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Erase the device even if it holds something.", rich_help_panel=_DISK)] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Erase the device even if it holds something.", rich_help_panel=_DISK
+        ),
+    ] = False,
     keep: Annotated[
-        str, typer.Option(metavar="all|one|none", help="Recordings kept: all, one of each profile, none.", rich_help_panel=_WHERE)
+        str,
+        typer.Option(
+            metavar="all|one|none",
+            help="Recordings kept: all, one of each profile, none.",
+            rich_help_panel=_WHERE,
+        ),
     ] = Request.keep,
     max_recording: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="End a cell whose recording grows beyond it, for example 20G.", rich_help_panel=_WHERE),
+        typer.Option(
+            metavar="SIZE",
+            help="End a cell whose recording grows beyond it, for example 20G.",
+            rich_help_panel=_WHERE,
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(parser=some_path, metavar="DIR", help="(default: fscost-runs/TIME-WORKLOAD)", rich_help_panel=_WHERE)
+        Path | None,
+        typer.Option(
+            parser=some_path,
+            metavar="DIR",
+            help="(default: fscost-runs/TIME-WORKLOAD)",
+            rich_help_panel=_WHERE,
+        ),
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(parser=some_path, metavar="DIR", help="Go on with an interrupted run.", rich_help_panel=_WHERE)
+        Path | None,
+        typer.Option(
+            parser=some_path,
+            metavar="DIR",
+            help="Go on with an interrupted run.",
+            rich_help_panel=_WHERE,
+        ),
     ] = None,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.", rich_help_panel=_WHERE)
+        bool,
+        typer.Option(
+            "--trust",
+            help="Use a run's folder that another user owns or can write to.",
+            rich_help_panel=_WHERE,
+        ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print every command, run none.", rich_help_panel=_WHERE)] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print every command, run none.", rich_help_panel=_WHERE),
+    ] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="One JSON object on standard output, in place of the table.", rich_help_panel=_WHERE)
+        bool,
+        typer.Option(
+            "--json",
+            help="One JSON object on standard output, in place of the table.",
+            rich_help_panel=_WHERE,
+        ),
     ] = False,
-    csv: Annotated[str | None, typer.Option(metavar="FILE", help="The rows as CSV; - for standard output.", rich_help_panel=_WHERE)] = None,
+    csv: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="The rows as CSV; - for standard output.", rich_help_panel=_WHERE
+        ),
+    ] = None,
     markdown: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The tables as Markdown; - for standard output.", rich_help_panel=_WHERE)
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The tables as Markdown; - for standard output.",
+            rich_help_panel=_WHERE,
+        ),
     ] = None,
     by_disk: Annotated[
-        bool, typer.Option("--by-disk", help="Add a row for each disk to every table and export.", rich_help_panel=_WHERE)
+        bool,
+        typer.Option(
+            "--by-disk",
+            help="Add a row for each disk to every table and export.",
+            rich_help_panel=_WHERE,
+        ),
     ] = False,
 ) -> None:
     """Measure what file systems cost for a workload, and compare them.
@@ -209,7 +367,12 @@ def compare(
     if resume is None and out is None:
         spec = replace(spec, folder=run.default_folder(spec.workload.name))
     for one, other in run.same_profiles(spec.profiles):
-        print(plain(f"'{one}' and '{other}' are the same profile: what differs between them is noise"), file=sys.stderr)
+        print(
+            plain(
+                f"'{one}' and '{other}' are the same profile: what differs between them is noise"
+            ),
+            file=sys.stderr,
+        )
     chosen, lock = choose_lab(lab, spec, claimed, asked.modules)
     if dry_run:
         _print_commands(spec, chosen)
@@ -224,7 +387,11 @@ def _absolute_device(name: str | None) -> str | None:
 
 def _given(context: typer.Context) -> list[str]:
     """Names of the options that stand on the command line."""
-    given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
+    given = [
+        name
+        for name in context.params
+        if str(context.get_parameter_source(name)).endswith("COMMANDLINE")
+    ]
     return ["set" if name == "set_" else name for name in given]
 
 
@@ -245,5 +412,8 @@ def _run(spec: RunSpec, lab: Lab, lock: str, outputs: Outputs) -> int:
     if outcome.interrupted:
         kept = bool(outcome.results.manifest.cells)
         resume = f"go on with: fscost compare --resume {shlex.quote(str(spec.folder))}"
-        print(plain(f"interrupted; {resume if kept else 'no cell was finished, so nothing is kept'}"), file=sys.stderr)
+        print(
+            plain(f"interrupted; {resume if kept else 'no cell was finished, so nothing is kept'}"),
+            file=sys.stderr,
+        )
     return outcome.exit_code

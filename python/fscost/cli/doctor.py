@@ -17,7 +17,11 @@ from fscost.view.grid import plain
 
 def doctor(
     fetch: Annotated[
-        list[str] | None, typer.Option(metavar="KERNEL", help=f"Fetch a kernel for guests first: {', '.join(vm.KERNELS)}; repeat.")
+        list[str] | None,
+        typer.Option(
+            metavar="KERNEL",
+            help=f"Fetch a kernel for guests first: {', '.join(vm.KERNELS)}; repeat.",
+        ),
     ] = None,
 ) -> None:
     """Look at what the labs need; exit 2 when no cell can run here in either."""
@@ -31,7 +35,10 @@ def doctor(
         binaries = [("fscost-agent", found.agent), ("fscost-disk", found.disk)]
     except HostError as error:
         binaries = [(error.what.partition(" ")[0], None)]
-    labs = {"Lab native: this kernel, as root": host.checks(binaries), "Lab vm: guests, for everybody": vm.checks(agent)}
+    labs = {
+        "Lab native: this kernel, as root": host.checks(binaries),
+        "Lab vm: guests, for everybody": vm.checks(agent),
+    }
     width = max(len(check.name) for checks in labs.values() for check in checks)
     for title, checks in labs.items():
         print(f"{title}; {'cannot run here' if _stopped(checks) else 'can run here'}")

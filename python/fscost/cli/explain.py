@@ -14,7 +14,8 @@ from fscost.cli.usage import some_path
 from fscost.errors import InputError
 from fscost.view.grid import plain
 
-# What looks at tables is imported in the functions that need it: the recording is being explained meanwhile.
+# What looks at tables is imported in the functions that need it: the recording is being explained
+# meanwhile.
 By = Literal["structure", "cause", "file", "directory", "extension", "phase", "time", "transaction"]
 """The values of `analyze.By`."""
 LINES = 20
@@ -32,27 +33,63 @@ def explain(
             help="A file that a run kept (cells/…/recording.fscost), or the run's folder for all it kept; may be several.",
         ),
     ],
-    by: Annotated[By | None, typer.Option(help="What to sum by. (default: structure)", show_default=False)] = None,
-    phase: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this phase; may be given again.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Phases that `fscost compare` does not count too: mkfs, mount, preparation.")] = False,
+    by: Annotated[
+        By | None, typer.Option(help="What to sum by. (default: structure)", show_default=False)
+    ] = None,
+    phase: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this phase; may be given again.")
+    ] = None,
+    all_: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Phases that `fscost compare` does not count too: mkfs, mount, preparation.",
+        ),
+    ] = False,
     profile: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Of a run: only this profile; may be given again. (default: each)")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Of a run: only this profile; may be given again. (default: each)"
+        ),
     ] = None,
     top: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help=f"So many groups; the rest in one. (default: {LINES}; with --json {JSON_GROUPS:,})", show_default=False
+            metavar="N",
+            min=1,
+            help=f"So many groups; the rest in one. (default: {LINES}; with --json {JSON_GROUPS:,})",
+            show_default=False,
         ),
     ] = None,
     at: Annotated[
-        str | None, typer.Option(metavar="INSTANT", help="What the disks did and held at a mark, or so many seconds after the beginning.")
+        str | None,
+        typer.Option(
+            metavar="INSTANT",
+            help="What the disks did and held at a mark, or so many seconds after the beginning.",
+        ),
     ] = None,
     around: Annotated[
-        int | None, typer.Option(metavar="N", min=0, max=1000, help=f"With --at: so many requests before it, and after it. (default: {AROUND})")
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=1000,
+            help=f"With --at: so many requests before it, and after it. (default: {AROUND})",
+        ),
     ] = None,
-    parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table, a row for each written extent; must not exist.")] = None,
-    trust: Annotated[bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")] = False,
-    by_disk: Annotated[bool, typer.Option("--by-disk", help="Add the table of each disk alone.")] = False,
+    parquet: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the table, a row for each written extent; must not exist."
+        ),
+    ] = None,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Use a run's folder that another user owns or can write to."),
+    ] = False,
+    by_disk: Annotated[
+        bool, typer.Option("--by-disk", help="Add the table of each disk alone.")
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Say what each written byte was: structure, cause, file."""
@@ -62,22 +99,37 @@ def explain(
         raise InputError(f"{parquet} exists", "name a file that does not")
     if at is None and around is not None:
         raise InputError("--around goes with --at", "leave it out, or give --at an instant")
-    sections = [(source, first_kept(source, profile or [], trust=trust)) for source in dict.fromkeys(sources)]
+    sections = [
+        (source, first_kept(source, profile or [], trust=trust))
+        for source in dict.fromkeys(sources)
+    ]
     kept = [each for _, several in sections for each in several]
     if at is not None:
         if phase or all_ or by_disk or parquet is not None or by is not None or top is not None:
-            raise InputError("--at tells of one instant; --phase, --all, --by, --by-disk, --top and --parquet of all", "leave one out")
+            raise InputError(
+                "--at tells of one instant; --phase, --all, --by, --by-disk, --top and --parquet of all",
+                "leave one out",
+            )
         _tell_instant(kept, at, AROUND if around is None else around, json_)
         return
     if parquet is not None:
         _only(kept, "--parquet")
     objects: dict[Path, list[dict[str, object]]] = {source: [] for source, _ in sections}
-    for number, (source, each) in enumerate((source, each) for source, several in sections for each in several):
+    for number, (source, each) in enumerate(
+        (source, each) for source, several in sections for each in several
+    ):
         begun = capture.Explaining(each.recording)
         if not json_:
             if number:
                 print()
-            print(plain(each.title if len(sources) == 1 or not each.profile else f"{source}: {each.title}"), flush=True)
+            print(
+                plain(
+                    each.title
+                    if len(sources) == 1 or not each.profile
+                    else f"{source}: {each.title}"
+                ),
+                flush=True,
+            )
         _without_idle_threads()
         from fscost import analyze
         from fscost.cli.output import explained
@@ -85,14 +137,23 @@ def explain(
 
         whole = analyze.explain(each.recording, begun)
         measured = [name for name in whole.phases if name in each.measured] or whole.measured
-        phases, limit = list(phase or (whole.phases if all_ else measured)), top or (JSON_GROUPS if json_ else LINES)
+        phases, limit = (
+            list(phase or (whole.phases if all_ else measured)),
+            top or (JSON_GROUPS if json_ else LINES),
+        )
         summed_by = analyze.By(by or "structure")
         report = analyze.report(whole, phases, summed_by, limit)
         disks = whole.families if by_disk else {}
-        of_disks = {disk: analyze.report(whole.on_disk(disk), phases, summed_by, limit) for disk in disks}
+        of_disks = {
+            disk: analyze.report(whole.on_disk(disk), phases, summed_by, limit) for disk in disks
+        }
         rows = None if parquet is None else whole.write_parquet(parquet)
         if json_:
-            more = {"disks": {disk: found.json() for disk, found in of_disks.items()}} if by_disk else {}
+            more = (
+                {"disks": {disk: found.json() for disk, found in of_disks.items()}}
+                if by_disk
+                else {}
+            )
             objects[source].append({**each.json(), **report.json(), **more})
             continue
         for line in explained.lines(report, given_columns(sys.stdout)):
@@ -104,7 +165,10 @@ def explain(
         if rows is not None:
             print(plain(f"\n{parquet}: {rows:,} rows, of all phases"))
     if json_:
-        told = [{"run": str(source), "recordings": each} if source.is_dir() else each[0] for source, each in objects.items()]
+        told = [
+            {"run": str(source), "recordings": each} if source.is_dir() else each[0]
+            for source, each in objects.items()
+        ]
         print(json.dumps(told[0] if len(sources) == 1 else {"sources": told}, indent=2))
 
 

@@ -29,14 +29,23 @@ class Group(TyperGroup):
         _list_parameters(self, ctx, formatter)
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _first_paragraph(found.help)) for name, found in commands if found is not None], col_spacing=_GAP)
+            formatter.write_dl(
+                [
+                    (name, _first_paragraph(found.help))
+                    for name, found in commands
+                    if found is not None
+                ],
+                col_spacing=_GAP,
+            )
 
 
 def _list_parameters(command: Any, ctx: Any, formatter: Any) -> None:
     panels: dict[str, list[tuple[str, str]]] = {}
     for parameter in command.get_params(ctx):
         is_option = parameter.param_type_name == "option"
-        panel = getattr(parameter, "rich_help_panel", None) or ("Options" if is_option else "Arguments")
+        panel = getattr(parameter, "rich_help_panel", None) or (
+            "Options" if is_option else "Arguments"
+        )
         if (record := parameter.get_help_record(ctx)) is not None:
             panels.setdefault(panel, []).append(record)
     for panel, records in panels.items():

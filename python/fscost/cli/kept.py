@@ -30,7 +30,11 @@ class Kept:
     def json(self) -> dict[str, object]:
         """As it is printed."""
         found: dict[str, object] = {"recording": str(self.recording)}
-        return {**found, "profile": self.profile, "repetition": self.repetition} if self.profile else found
+        return (
+            {**found, "profile": self.profile, "repetition": self.repetition}
+            if self.profile
+            else found
+        )
 
 
 def first_kept(source: Path, profiles: Sequence[str], *, trust: bool) -> list[Kept]:
@@ -45,7 +49,9 @@ def every_kept(source: Path, profiles: Sequence[str], *, trust: bool) -> list[Ke
     """The recording itself, or all that a run kept, profile by profile and in the order of repetitions."""
     if not source.is_dir():
         if profiles:
-            raise InputError("--profile goes with a run's folder", f"leave it out: {source} is one recording")
+            raise InputError(
+                "--profile goes with a run's folder", f"leave it out: {source} is one recording"
+            )
         return [Kept(source)]
     # `fscost explain RECORDING` needs none of the modules that read runs.
     from fscost.results import kept_recording, load
@@ -57,14 +63,24 @@ def every_kept(source: Path, profiles: Sequence[str], *, trust: bool) -> list[Ke
     for cell in sorted(manifest.cells, key=lambda cell: (cell.status == "failed", cell.repetition)):
         path = kept_recording(source, cell)
         if path is not None and (cell.status != "failed" or cell.profile not in found):
-            kept = Kept(path, cell.profile, cell.repetition, cell.status == "failed", measured, cell.cell)
+            kept = Kept(
+                path, cell.profile, cell.repetition, cell.status == "failed", measured, cell.cell
+            )
             found.setdefault(cell.profile, []).append(kept)
     found = {name: found[name] for name in manifest.profile_names if name in found}
     if not found:
-        raise InputError(f"{source} has no recordings", "`fscost compare --keep one` keeps one of each profile, `--keep all` all of them")
+        raise InputError(
+            f"{source} has no recordings",
+            "`fscost compare --keep one` keeps one of each profile, `--keep all` all of them",
+        )
     if unknown := [name for name in profiles if name not in found]:
-        without = " without a recording" if unknown[0] in manifest.profile_names else " unknown to it"
-        raise InputError(f"{source}: profile {unknown[0]!r} is{without}", f"those it has recordings of: {', '.join(found)}")
+        without = (
+            " without a recording" if unknown[0] in manifest.profile_names else " unknown to it"
+        )
+        raise InputError(
+            f"{source}: profile {unknown[0]!r} is{without}",
+            f"those it has recordings of: {', '.join(found)}",
+        )
     return [each for name in dict.fromkeys(profiles or found) for each in found[name]]
 
 

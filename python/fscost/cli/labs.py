@@ -19,33 +19,50 @@ __all__ = ["AUTO", "KERNELS", "choose_lab", "real_device"]
 AUTO = "auto"
 
 
-def choose_lab(name: str, spec: RunSpec, device: RealDevice | None = None, modules: Sequence[str] = ()) -> tuple[Lab, str]:
+def choose_lab(
+    name: str, spec: RunSpec, device: RealDevice | None = None, modules: Sequence[str] = ()
+) -> tuple[Lab, str]:
     """The lab, and the lock that keeps others out of it. `fake:OPTIONS` is for tests; it measures nothing and disturbs nobody."""
     kind, _, options = name.partition(":")
     if kind == "fake":
         return FakeLab.from_text(options), f"{HOST}.fake.{id(options)}"
     kernels = [profile.kernel for profile in spec.profiles if profile.kernel]
     if modules and not _images(kernels):
-        raise InputError("--modules goes with a --kernel that is an image", "leave it out, or give --kernel the image's path")
+        raise InputError(
+            "--modules goes with a --kernel that is an image",
+            "leave it out, or give --kernel the image's path",
+        )
     if name == AUTO:
-        name, because = ("vm", "") if kernels else ("native", "") if device is not None else _where(spec)
+        name, because = (
+            ("vm", "") if kernels else ("native", "") if device is not None else _where(spec)
+        )
         if because:
             print(plain(f"lab vm, because {because}"), file=sys.stderr)
     if name == "native":
         if kernels:
-            raise InputError(f"--kernel {kernels[0]} is for guests, and --lab native is this machine's own kernel", "leave one of the two out")
+            raise InputError(
+                f"--kernel {kernels[0]} is for guests, and --lab native is this machine's own kernel",
+                "leave one of the two out",
+            )
         return NativeLab(device=device), HOST
     if name == "vm":
         if device is not None:
-            raise InputError("--device is for the native lab: a guest has recorded disks only", "leave one of the two out")
+            raise InputError(
+                "--device is for the native lab: a guest has recorded disks only",
+                "leave one of the two out",
+            )
         if spec.writable or spec.network:
             raise InputError(
-                "--writable and --network are for the native lab: a guest reads the host's files and has no network", "leave them out"
+                "--writable and --network are for the native lab: a guest reads the host's files and has no network",
+                "leave them out",
             )
-        images = {kernel: Path(folder) for kernel, folder in zip(_images(kernels), modules, strict=False)}
+        images = {
+            kernel: Path(folder) for kernel, folder in zip(_images(kernels), modules, strict=False)
+        }
         if len(images) != len(modules) or set(images) != set(_images(kernels)):
             raise InputError(
-                f"{len(_images(kernels))} --kernel are images and {len(modules)} --modules are there", "give each image its folder of modules"
+                f"{len(_images(kernels))} --kernel are images and {len(modules)} --modules are there",
+                "give each image its folder of modules",
             )
         return VmLab(images=images, say=_say), HOST
     raise InputError(f"--lab {name!r} is unknown", "native or vm")
@@ -64,7 +81,10 @@ def _where(spec: RunSpec) -> tuple[str, str]:
         native.check()
     except HostError as error:
         if why_no_guests is not None:
-            raise HostError(error.what, f"{error.remedy}; or for the VM lab, which needs no privilege: {why_no_guests}") from None
+            raise HostError(
+                error.what,
+                f"{error.remedy}; or for the VM lab, which needs no privilege: {why_no_guests}",
+            ) from None
         return "vm", f"the native lab cannot run here: {error.what}"
     if why_no_guests is not None:
         return "native", ""
@@ -83,12 +103,23 @@ def real_device(device: str | None, erase: str | None, force: bool) -> RealDevic
     """The block device that a person gave up, checked by the lab."""
     if device is None:
         if force:
-            raise InputError("--force goes with --device, which is missing", "leave it out: only a real device can hold something")
+            raise InputError(
+                "--force goes with --device, which is missing",
+                "leave it out: only a real device can hold something",
+            )
         if erase is not None:
-            raise InputError("--erase-device confirms --device, which is missing", f"--device {erase} --erase-device {erase}")
+            raise InputError(
+                "--erase-device confirms --device, which is missing",
+                f"--device {erase} --erase-device {erase}",
+            )
         return None
     claimed = claim(Path(device), None if erase is None else Path(erase), force)
     openers = claimed.openers()
     if openers:
-        print(plain(f"{claimed.path} is open in {', '.join(openers)}, which may write to it or read what is gone"), file=sys.stderr)
+        print(
+            plain(
+                f"{claimed.path} is open in {', '.join(openers)}, which may write to it or read what is gone"
+            ),
+            file=sys.stderr,
+        )
     return claimed

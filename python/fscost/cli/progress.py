@@ -42,7 +42,11 @@ class Progress(Listener):
         """Nothing more is coming, for whatever reason."""
 
     def starts(self, spec: RunSpec, estimate: Estimate, finished_cells: int) -> None:
-        host = "an unknown size of recordings" if estimate.host_bytes is None else f"recordings of at most {human_bytes(estimate.host_bytes)}"
+        host = (
+            "an unknown size of recordings"
+            if estimate.host_bytes is None
+            else f"recordings of at most {human_bytes(estimate.host_bytes)}"
+        )
         cells = f"{_range(estimate.cells_min, estimate.cells_max)} cell{'s' * (estimate.cells_max != 1)}, seed {spec.seed}"
         if finished_cells:
             cells += f"; {finished_cells} are finished already"
@@ -74,7 +78,9 @@ class Progress(Listener):
         self._ended += 1
         self._steps.pop(record.profile, None)
         self._remaining = f"remaining: {_span(remaining_s)}"
-        what = f"[{self._ended} of {self._cells}] {record.profile}, repetition {record.repetition}: "
+        what = (
+            f"[{self._ended} of {self._cells}] {record.profile}, repetition {record.repetition}: "
+        )
         if record.status == "failed":
             self.say(f"{what}FAILED: {record.because}")
         else:
@@ -114,7 +120,11 @@ def _span(seconds: tuple[float, float]) -> str:
     low, high = seconds
     if high <= 0:
         return "nothing"
-    return f"at most {human_seconds(high)}" if low <= 0 else _range(human_seconds(low), human_seconds(high))
+    return (
+        f"at most {human_seconds(high)}"
+        if low <= 0
+        else _range(human_seconds(low), human_seconds(high))
+    )
 
 
 def _range(low: object, high: object) -> str:

@@ -24,7 +24,14 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Source = Annotated[Path, typer.Argument(parser=some_path, metavar="RECORDING", help="A file that a run kept: cells/…/recording.fscost.")]
+Source = Annotated[
+    Path,
+    typer.Argument(
+        parser=some_path,
+        metavar="RECORDING",
+        help="A file that a run kept: cells/…/recording.fscost.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 
 
@@ -56,15 +63,25 @@ def info(recording: Source, json_: Json = False) -> None:
     facts = capture.info(recording)
     intervals = capture.intervals(recording)
     if json_:
-        table = [{"name": i.name, "begin_ns": i.begin_ns, "end_ns": i.end_ns, "disks": dict(i.disks)} for i in intervals]
+        table = [
+            {"name": i.name, "begin_ns": i.begin_ns, "end_ns": i.end_ns, "disks": dict(i.disks)}
+            for i in intervals
+        ]
         print(json.dumps({**facts, "intervals": table}, indent=2))
         return
-    # An emulated guest's recording, or one from dm-log-writes, keeps no date: its times are not those of the disk's user.
+    # An emulated guest's recording, or one from dm-log-writes, keeps no date: its times are not
+    # those of the disk's user.
     began = (
-        f"began {datetime.fromtimestamp(facts['begin_unix_ns'] / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC" if facts["begin_unix_ns"] else "without a date"
+        f"began {datetime.fromtimestamp(facts['begin_unix_ns'] / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        if facts["begin_unix_ns"]
+        else "without a date"
     )
     packed = f"{human_bytes(facts['content_bytes'])} of content stored in {human_bytes(facts['content_stored_bytes'])}"
-    print(plain(f"{recording}: {facts['end']}; {facts['events']} events in {facts['frames']} frames, {packed}"))
+    print(
+        plain(
+            f"{recording}: {facts['end']}; {facts['events']} events in {facts['frames']} frames, {packed}"
+        )
+    )
     print(plain(f"{began}, lasts {facts['last_ns'] / 1e9:.3f} s"))
     if facts["stripped"] != "no":
         print(plain(f"stripped of the contents of files ({facts['stripped']})"))
@@ -75,7 +92,16 @@ def info(recording: Source, json_: Json = False) -> None:
 
 
 def _print_intervals(intervals: Sequence[capture.RecordedInterval]) -> None:
-    header = ("interval", "disk", "begins, s", "written", "zeroed", "discarded or zeroed", "read", "flushes")
+    header = (
+        "interval",
+        "disk",
+        "begins, s",
+        "written",
+        "zeroed",
+        "discarded or zeroed",
+        "read",
+        "flushes",
+    )
     rows = [header]
     for interval in intervals:
         for disk, totals in interval.disks.items():
@@ -93,7 +119,10 @@ def _print_intervals(intervals: Sequence[capture.RecordedInterval]) -> None:
             )
     widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
     for row in rows:
-        cells = [text.ljust(width) if column < 2 else text.rjust(width) for column, (text, width) in enumerate(zip(row, widths, strict=True))]
+        cells = [
+            text.ljust(width) if column < 2 else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
         print(plain("  ".join(cells).rstrip()))
 
 
@@ -108,16 +137,32 @@ def verify(recording: Source, json_: Json = False) -> None:
         for line in report["damaged"]:
             print(plain(f"  {line}"))
     if not report["whole"]:
-        raise DamagedError(f"{recording} is not whole", "what stands before the damage can still be exported")
+        raise DamagedError(
+            f"{recording} is not whole", "what stands before the damage can still be exported"
+        )
 
 
 @app.command()
 def export(
     recording: Source,
-    out: Annotated[Path, typer.Argument(parser=some_path, metavar="OUT", help="The file to make; must not exist.")],
-    form: Annotated[Form, typer.Option("--as", help="A plain disk image, a table of requests, or a dm-log-writes log.")],
+    out: Annotated[
+        Path,
+        typer.Argument(parser=some_path, metavar="OUT", help="The file to make; must not exist."),
+    ],
+    form: Annotated[
+        Form,
+        typer.Option(
+            "--as", help="A plain disk image, a table of requests, or a dm-log-writes log."
+        ),
+    ],
     disk: Annotated[str, typer.Option(help="Which disk.")] = "main",
-    at: Annotated[str | None, typer.Option(metavar="INSTANT", help="An image as of a mark's name, or of seconds since the beginning.")] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="INSTANT",
+            help="An image as of a mark's name, or of seconds since the beginning.",
+        ),
+    ] = None,
 ) -> None:
     """Take it elsewhere: `--as image`, `parquet` or `dm-log-writes`."""
     if at is not None and form is not Form.IMAGE:
@@ -125,21 +170,34 @@ def export(
     if form is Form.PARQUET:
         print(plain(f"{out}: {capture.write_requests(recording, out)[0]} requests"))
     elif form is Form.DM_LOG_WRITES:
-        print(plain(f"{out}: {capture.export_dm_log_writes(recording, disk, out, _announce(out))} entries"))
+        print(
+            plain(
+                f"{out}: {capture.export_dm_log_writes(recording, disk, out, _announce(out))} entries"
+            )
+        )
     else:
         capture.export_image(recording, disk, out, at, _announce(out))
         print(plain(f"{out}: {human_bytes(out.stat().st_size)}"))
 
 
 def _announce(out: Path) -> capture.Announce:
-    return lambda size_bytes: print(plain(f"{out}: up to {human_bytes(size_bytes)}"), file=sys.stderr, flush=True)
+    return lambda size_bytes: print(
+        plain(f"{out}: up to {human_bytes(size_bytes)}"), file=sys.stderr, flush=True
+    )
 
 
 @app.command()
 def strip(
     recording: Source,
-    out: Annotated[Path, typer.Argument(parser=some_path, metavar="OUT", help="The recording to make; must not exist.")],
-    names: Annotated[Names, typer.Option(help="Replace all names, all but short extensions, or none.")] = Names.REPLACE,
+    out: Annotated[
+        Path,
+        typer.Argument(
+            parser=some_path, metavar="OUT", help="The recording to make; must not exist."
+        ),
+    ],
+    names: Annotated[
+        Names, typer.Option(help="Replace all names, all but short extensions, or none.")
+    ] = Names.REPLACE,
 ) -> None:
     """Take the contents of files out, so that it can be shared: docs/sharing.md says what is left."""
     size = capture.strip(recording, out, names, _announce(out))
@@ -151,8 +209,18 @@ def strip(
 
 @app.command("import")
 def import_(
-    log: Annotated[Path, typer.Argument(parser=some_path, metavar="LOG", help="A log of the kernel's dm-log-writes target.")],
-    recording: Annotated[Path, typer.Argument(parser=some_path, metavar="RECORDING", help="The recording to make; must not exist.")],
+    log: Annotated[
+        Path,
+        typer.Argument(
+            parser=some_path, metavar="LOG", help="A log of the kernel's dm-log-writes target."
+        ),
+    ],
+    recording: Annotated[
+        Path,
+        typer.Argument(
+            parser=some_path, metavar="RECORDING", help="The recording to make; must not exist."
+        ),
+    ],
 ) -> None:
     """Make a recording of a dm-log-writes log."""
     print(plain(f"{recording}: {capture.import_dm_log_writes(log, recording)} entries"))

@@ -59,12 +59,19 @@ class Request:
                 continue
             option = f"--{name.replace('_', '-')}"
             values = value if isinstance(value, tuple) else (value,)
-            words += [option] if value is True else [word for each in values for word in (option, str(each))]
+            words += (
+                [option]
+                if value is True
+                else [word for each in values for word in (option, str(each))]
+            )
         return shlex.join([*words, "--", *self.command] if self.command else words)
 
     def to_json(self) -> dict[str, Any]:
         """As the manifest keeps it."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
 
 
 STOPPING = ("min_repetitions", "max_repetitions", "max_minutes", "metric", "precision")
@@ -75,21 +82,34 @@ LIMITS = ("timeout", "max_recording")
 """May differ, too: they say when a cell is ended, not what it is."""
 
 
-def resumed(stored: Mapping[str, Any], asked: Request, given: Sequence[str], folder: Path) -> Request:
+def resumed(
+    stored: Mapping[str, Any], asked: Request, given: Sequence[str], folder: Path
+) -> Request:
     """The first part's request, with the stopping rule and the limits of `asked` where they were `given`. Anything else given must be as it was."""
     known = get_type_hints(Request)
     if set(stored) != set(known):
-        raise InputError(f"{folder} was not made by `fscost compare`, or by another version of it", "resume it with what made it")
-    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
+        raise InputError(
+            f"{folder} was not made by `fscost compare`, or by another version of it",
+            "resume it with what made it",
+        )
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
+    }
     for name, value in values.items():
         if not _fits(value, known[name]):
-            raise InputError(f"{folder}: its manifest's request.{name} is damaged: {value!r}", "start a new run")
+            raise InputError(
+                f"{folder}: its manifest's request.{name} is damaged: {value!r}", "start a new run"
+            )
     before = Request(**values)
     for name in given:
         if name in STOPPING + LIMITS:
             before = replace(before, **{name: getattr(asked, name)})
         elif name in known and getattr(before, name) != getattr(asked, name):
-            what = "this command" if name == "command" else f"--{name.replace('_', '-')} {_spelled(getattr(asked, name))}"
+            what = (
+                "this command"
+                if name == "command"
+                else f"--{name.replace('_', '-')} {_spelled(getattr(asked, name))}"
+            )
             raise InputError(
                 f"{what} is not what {folder} was run with: {_spelled(getattr(before, name)) or 'nothing'}",
                 "leave it out, or start a new run",
@@ -122,7 +142,13 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def to_spec(
-    request: Request, folder: Path, *, resume: bool, command_line: Sequence[str], device_bytes: int | None = None, trust: bool = False
+    request: Request,
+    folder: Path,
+    *,
+    resume: bool,
+    command_line: Sequence[str],
+    device_bytes: int | None = None,
+    trust: bool = False,
 ) -> RunSpec:
     """Everything resolved; InputError for what cannot be."""
     chosen = _workload(request)
@@ -133,7 +159,9 @@ def to_spec(
         workload=chosen,
         folder=folder,
         seed=request.seed,
-        baseline="" if request.baseline is None else profile.on_kernels(profile.resolve(request.baseline), request.kernel)[0].name,
+        baseline=""
+        if request.baseline is None
+        else profile.on_kernels(profile.resolve(request.baseline), request.kernel)[0].name,
         stopping=StoppingRule(**{name: getattr(request, name) for name in STOPPING}),
         disk_size_bytes=device_bytes or _size_bytes(request),
         settle=request.settle,
@@ -142,7 +170,9 @@ def to_spec(
         keep=request.keep,
         device=None if request.device is None else Path(request.device).resolve(),
         timeout_s=None if request.timeout is None else parse_duration_s(request.timeout),
-        max_recording_bytes=None if request.max_recording is None else parse_size_bytes(request.max_recording),
+        max_recording_bytes=None
+        if request.max_recording is None
+        else parse_size_bytes(request.max_recording),
         writable=tuple(Path(each) for each in request.writable),
         network=request.network,
         wear_device=_ssd(request),
@@ -157,7 +187,10 @@ def _ssd(request: Request) -> wear.Device | None:
     if request.ssd is None:
         return None
     if request.device is not None:
-        raise InputError("--ssd and --device cannot be combined", "drop --ssd: a real device is not recorded, so nothing can be replayed")
+        raise InputError(
+            "--ssd and --device cannot be combined",
+            "drop --ssd: a real device is not recorded, so nothing can be replayed",
+        )
     return wear.find(request.ssd)
 
 
@@ -176,14 +209,26 @@ def _size_bytes(request: Request) -> int:
 
 def _workload(request: Request) -> Workload:
     if request.command:
-        for option, value in (("--workload", request.workload), ("--source", request.source), ("--set", request.set), ("--scale", request.scale)):
+        for option, value in (
+            ("--workload", request.workload),
+            ("--source", request.source),
+            ("--set", request.set),
+            ("--scale", request.scale),
+        ):
             if value not in (None, ()):
-                raise InputError(f"{option} goes with a built-in workload, not with a command after --", "leave one of the two out")
+                raise InputError(
+                    f"{option} goes with a built-in workload, not with a command after --",
+                    "leave one of the two out",
+                )
         if not request.command[0].strip():
-            raise InputError("the command is empty", "write it after --, as in: fscost compare -- make -j2")
+            raise InputError(
+                "the command is empty", "write it after --, as in: fscost compare -- make -j2"
+            )
         return workload.command(list(request.command), prepare=list(request.prepare))
     if request.prepare:
-        raise InputError("--prepare goes with a command after --", "built-in workloads prepare themselves")
+        raise InputError(
+            "--prepare goes with a command after --", "built-in workloads prepare themselves"
+        )
     return workload.resolve(
         DEFAULT_WORKLOAD if request.workload is None else request.workload,
         scale=request.scale,
@@ -204,7 +249,10 @@ def parse_options(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals or key in found:
-            raise InputError(f"--set {text!r} gives no option a value, or one a second time", "write --set KEY=VALUE, each key once")
+            raise InputError(
+                f"--set {text!r} gives no option a value, or one a second time",
+                "write --set KEY=VALUE, each key once",
+            )
         found[key] = value
     return found
 
@@ -221,6 +269,11 @@ def _sectors(found: Profile, request: Request) -> Profile:
         logical_bytes = logical or disk.logical_block_bytes
         physical_bytes = physical or max(disk.physical_block_bytes, logical_bytes)
         if physical_bytes < logical_bytes:
-            raise InputError(f"--physical-block-size {physical_bytes} is below the logical {logical_bytes}", "make it as large, or larger")
-        disks.append(replace(disk, logical_block_bytes=logical_bytes, physical_block_bytes=physical_bytes))
+            raise InputError(
+                f"--physical-block-size {physical_bytes} is below the logical {logical_bytes}",
+                "make it as large, or larger",
+            )
+        disks.append(
+            replace(disk, logical_block_bytes=logical_bytes, physical_block_bytes=physical_bytes)
+        )
     return replace(found, disks=tuple(disks))

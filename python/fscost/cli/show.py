@@ -12,16 +12,37 @@ from fscost.results import load
 
 
 def show(
-    run: Annotated[Path, typer.Argument(parser=some_path, metavar="RUN", help="The folder that `fscost compare` made.")],
-    json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output, in place of the table.")] = False,
-    csv: Annotated[str | None, typer.Option(metavar="FILE", help="The rows as CSV; - for standard output.")] = None,
-    markdown: Annotated[str | None, typer.Option(metavar="FILE", help="The tables as Markdown; - for standard output.")] = None,
-    trust: Annotated[bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")] = False,
+    run: Annotated[
+        Path,
+        typer.Argument(
+            parser=some_path, metavar="RUN", help="The folder that `fscost compare` made."
+        ),
+    ],
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="One JSON object on standard output, in place of the table."),
+    ] = False,
+    csv: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The rows as CSV; - for standard output.")
+    ] = None,
+    markdown: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The tables as Markdown; - for standard output."),
+    ] = None,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Use a run's folder that another user owns or can write to."),
+    ] = False,
     ssd: Annotated[
         str | None,
-        typer.Option(metavar="MODEL|FILE.toml", help="Add what this device would have programmed, and its life, from the recordings kept."),
+        typer.Option(
+            metavar="MODEL|FILE.toml",
+            help="Add what this device would have programmed, and its life, from the recordings kept.",
+        ),
     ] = None,
-    by_disk: Annotated[bool, typer.Option("--by-disk", help="Add a row for each disk to every table and export.")] = False,
+    by_disk: Annotated[
+        bool, typer.Option("--by-disk", help="Add a row for each disk to every table and export.")
+    ] = False,
 ) -> None:
     """Print the tables of a finished run again, in any form."""
     outputs = Outputs(json, csv, markdown, by_disk)

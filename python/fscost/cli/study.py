@@ -32,44 +32,95 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output, in place of the tables.")]
-Trust = Annotated[bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")]
-ByDisk = Annotated[bool, typer.Option("--by-disk", help="Add a table of what each disk received; to JSON, its rows.")]
-Markdown = Annotated[str | None, typer.Option(metavar="FILE", help="The report as Markdown; - for standard output.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="One JSON object on standard output, in place of the tables.")
+]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")
+]
+ByDisk = Annotated[
+    bool,
+    typer.Option("--by-disk", help="Add a table of what each disk received; to JSON, its rows."),
+]
+Markdown = Annotated[
+    str | None, typer.Option(metavar="FILE", help="The report as Markdown; - for standard output.")
+]
 
 
 @app.command("list")
 def list_() -> None:
     """List the studies, one line each, and their scales."""
     for found in study.catalogue():
-        print_lines([(found.name, found.summary), *((f"  --scale {scale.name}", scale.summary) for scale in found.scales.values())])
+        print_lines(
+            [
+                (found.name, found.summary),
+                *((f"  --scale {scale.name}", scale.summary) for scale in found.scales.values()),
+            ]
+        )
 
 
 @app.command("run")
 def run_(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="`fscost study list` lists them.")],
-    scale: Annotated[str, typer.Option(metavar="small|full", help="small: minutes. full: as published, as far as one machine can.")] = "small",
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An option of its workload; repeat.")] = None,
+    scale: Annotated[
+        str,
+        typer.Option(
+            metavar="small|full",
+            help="small: minutes. full: as published, as far as one machine can.",
+        ),
+    ] = "small",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="An option of its workload; repeat."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
-    min_repetitions: Annotated[int | None, typer.Option(help="At least. (default: as the scale says)")] = None,
-    max_repetitions: Annotated[int | None, typer.Option(help="At most. (default: as the scale says)")] = None,
-    max_minutes: Annotated[float | None, typer.Option(help="At most; the first repetition is always completed.")] = None,
-    out: Annotated[Path | None, typer.Option(parser=some_path, metavar="DIR", help="(default: fscost-runs/TIME-study-NAME)")] = None,
-    resume: Annotated[Path | None, typer.Option(parser=some_path, metavar="DIR", help="Go on with an interrupted run.")] = None,
+    min_repetitions: Annotated[
+        int | None, typer.Option(help="At least. (default: as the scale says)")
+    ] = None,
+    max_repetitions: Annotated[
+        int | None, typer.Option(help="At most. (default: as the scale says)")
+    ] = None,
+    max_minutes: Annotated[
+        float | None, typer.Option(help="At most; the first repetition is always completed.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            parser=some_path, metavar="DIR", help="(default: fscost-runs/TIME-study-NAME)"
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(parser=some_path, metavar="DIR", help="Go on with an interrupted run."),
+    ] = None,
     trust: Trust = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print every command, run none.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print every command, run none.")
+    ] = False,
     json: Json = False,
     markdown: Markdown = None,
     by_disk: ByDisk = False,
-    lab: Annotated[str, typer.Option(metavar="native|vm", help="This kernel as root, or guests. (default: native where it can)")] = AUTO,
+    lab: Annotated[
+        str,
+        typer.Option(
+            metavar="native|vm",
+            help="This kernel as root, or guests. (default: native where it can)",
+        ),
+    ] = AUTO,
     kernel: Annotated[
         list[str] | None,
-        typer.Option(metavar="VERSION|VMLINUZ", help=f"Of guests: {', '.join(KERNELS)}, or an image; repeat: claims are judged under each."),
+        typer.Option(
+            metavar="VERSION|VMLINUZ",
+            help=f"Of guests: {', '.join(KERNELS)}, or an image; repeat: claims are judged under each.",
+        ),
     ] = None,
     modules: Annotated[
         list[str] | None,
-        typer.Option(metavar="DIR", help="/lib/modules/VERSION of each --kernel that is an image, in their order."),
+        typer.Option(
+            metavar="DIR",
+            help="/lib/modules/VERSION of each --kernel that is an image, in their order.",
+        ),
     ] = None,
 ) -> None:
     """Run a published experiment on this machine and judge its claims by what was measured."""
@@ -86,11 +137,24 @@ def run_(
         lab = before.manifest.lab if lab == AUTO else lab
         _refuse_others(context, resume)
         given = [word for key, value in options.items() for word in ("--set", f"{key}={value}")]
-        given += [word for option, named in (("--kernel", kernels), ("--modules", folders)) for each in named for word in (option, each)]
-        print(plain(f"resuming {resume}: {shlex.join(['fscost', 'study', 'run', name, '--scale', scale, *given])}"), file=sys.stderr)
+        given += [
+            word
+            for option, named in (("--kernel", kernels), ("--modules", folders))
+            for each in named
+            for word in (option, each)
+        ]
+        print(
+            plain(
+                f"resuming {resume}: {shlex.join(['fscost', 'study', 'run', name, '--scale', scale, *given])}"
+            ),
+            file=sys.stderr,
+        )
     else:
         options = parse_options(set_ or ())
-        kernels, folders = absolute_images(kernel or ()), [str(Path(each).absolute()) for each in modules or ()]
+        kernels, folders = (
+            absolute_images(kernel or ()),
+            [str(Path(each).absolute()) for each in modules or ()],
+        )
     spec = study.plan(
         found,
         study.scale_of(found, scale),
@@ -118,13 +182,23 @@ def run_(
         _emit(report, outputs)
     if outcome.interrupted:
         again = f"go on with: fscost study run {name} --resume {shlex.quote(str(spec.folder))}"
-        print(plain(f"interrupted; {again if outcome.results.manifest.cells else 'no cell was finished, so nothing is kept'}"), file=sys.stderr)
+        print(
+            plain(
+                f"interrupted; {again if outcome.results.manifest.cells else 'no cell was finished, so nothing is kept'}"
+            ),
+            file=sys.stderr,
+        )
     raise typer.Exit(outcome.exit_code)
 
 
 @app.command()
 def show(
-    folder: Annotated[Path, typer.Argument(parser=some_path, metavar="RUN", help="The folder that `fscost study run` made.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            parser=some_path, metavar="RUN", help="The folder that `fscost study run` made."
+        ),
+    ],
     json: Json = False,
     markdown: Markdown = None,
     by_disk: ByDisk = False,
@@ -141,7 +215,10 @@ def _study_of(results: RunResults) -> study.Study:
     """A run of `fscost compare` is none: its request names no study."""
     name = results.manifest.request.get("study")
     if not isinstance(name, str) or not name:
-        raise InputError(f"{results.folder} is not the run of a study", f"`fscost show {results.folder}` prints its tables")
+        raise InputError(
+            f"{results.folder} is not the run of a study",
+            f"`fscost show {results.folder}` prints its tables",
+        )
     return study.load(name)
 
 
@@ -155,7 +232,11 @@ def _execute(spec: RunSpec, lab: Lab, lock: str) -> RunOutcome:
 
 def _emit(report: study.Report, outputs: Outputs) -> None:
     by_disk = outputs.is_by_disk
-    text = None if outputs.markdown is None else output.markdown_text(study_view(report, is_by_disk=by_disk))
+    text = (
+        None
+        if outputs.markdown is None
+        else output.markdown_text(study_view(report, is_by_disk=by_disk))
+    )
     if text is not None and outputs.markdown is not None and outputs.markdown != STDOUT:
         write(Path(outputs.markdown), text)
     if outputs.json:
@@ -170,10 +251,19 @@ def _earlier(results: RunResults, name: str) -> Mapping[str, Any]:
     """The request of a run that is resumed, checked: it comes from a file."""
     request = results.manifest.request
     options, named = request.get("set"), [request.get("kernel", []), request.get("modules", [])]
-    sound = isinstance(request.get("scale"), str) and isinstance(options, dict) and all(isinstance(value, str) for value in options.values())
-    sound = sound and all(isinstance(each, list) and all(isinstance(value, str) for value in each) for each in named)
+    sound = (
+        isinstance(request.get("scale"), str)
+        and isinstance(options, dict)
+        and all(isinstance(value, str) for value in options.values())
+    )
+    sound = sound and all(
+        isinstance(each, list) and all(isinstance(value, str) for value in each) for each in named
+    )
     if request.get("study") != name or not sound:
-        raise InputError(f"{results.folder} is no run of the study {name}", "name the study and the folder of the run that was interrupted")
+        raise InputError(
+            f"{results.folder} is no run of the study {name}",
+            "name the study and the folder of the run that was interrupted",
+        )
     return request
 
 
@@ -182,5 +272,6 @@ def _refuse_others(context: typer.Context, folder: Path) -> None:
     for option in ("scale", "set_", "seed", "kernel", "modules"):
         if str(context.get_parameter_source(option)).endswith("COMMANDLINE"):
             raise InputError(
-                f"--resume {folder} goes on as it began; --{option.strip('_')} would change it", "leave the option out, or start a new run"
+                f"--resume {folder} goes on as it began; --{option.strip('_')} would change it",
+                "leave the option out, or start a new run",
             )

@@ -28,7 +28,10 @@ _OUT_OF_RANGE = {
     "greater_than_equal": ("ge", "is too small", "give at least"),
     "less_than_equal": ("le", "is too large", "give at most"),
 }
-_OTHER_NAMES = {"--runs": "--min-repetitions and --max-repetitions", "--repetitions": "--min-repetitions and --max-repetitions"}
+_OTHER_NAMES = {
+    "--runs": "--min-repetitions and --max-repetitions",
+    "--repetitions": "--min-repetitions and --max-repetitions",
+}
 """Options of similar tools, and what they are called here."""
 
 
@@ -50,7 +53,9 @@ class Commands(Group):
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             known = self.list_commands(ctx)
             remedy = did_you_mean(args[0], known) or f"commands: {', '.join(known)}"
-            raise InputError(f"unknown command {args[0]!r}", f"{remedy} (`{ctx.command_path} --help` lists all)")
+            raise InputError(
+                f"unknown command {args[0]!r}", f"{remedy} (`{ctx.command_path} --help` lists all)"
+            )
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -77,7 +82,9 @@ def explained(error: Any) -> FscostError | None:
     if kind == "NoSuchOption":
         name = error.option_name
         close = _OTHER_NAMES.get(name) or " or ".join(error.possibilities or ())
-        return InputError(f"unknown option {name}", f"did you mean {close}? ({see})" if close else see)
+        return InputError(
+            f"unknown option {name}", f"did you mean {close}? ({see})" if close else see
+        )
     if kind == "MissingParameter":
         return InputError(f"{_name(error.param)} is missing", _choices(error.param) or see)
     if kind == "BadOptionUsage":
@@ -87,12 +94,16 @@ def explained(error: Any) -> FscostError | None:
         return _bad_value(error, see)
     text = error.message.rstrip(".")
     _, found, extra = text.partition("unexpected extra argument(s) (")
-    return InputError(f"unexpected argument {extra[:-1]!r}" if found else text[:1].lower() + text[1:], see)
+    return InputError(
+        f"unexpected argument {extra[:-1]!r}" if found else text[:1].lower() + text[1:], see
+    )
 
 
 def _bad_value(error: Any, see: str) -> InputError:
     name = "the value" if error.param is None else _name(error.param)
-    details: Mapping[str, Any] = error.__cause__.errors()[0] if hasattr(error.__cause__, "errors") else {}
+    details: Mapping[str, Any] = (
+        error.__cause__.errors()[0] if hasattr(error.__cause__, "errors") else {}
+    )
     given, problem = details.get("input", ""), details.get("type", "")
     if isinstance(given, (list, tuple)):
         given = next((each for each in given if isinstance(each, str)), "")
@@ -102,7 +113,10 @@ def _bad_value(error: Any, see: str) -> InputError:
         bound, what, remedy = _OUT_OF_RANGE[problem]
         return InputError(f"{name} {given} {what}", f"{remedy} {details['ctx'][bound]}")
     if (choices := _choices(error.param)) is not None:
-        return InputError(f"{name} {given!r} is unknown", choices if not given else did_you_mean(given, _values(error.param)) or choices)
+        return InputError(
+            f"{name} {given!r} is unknown",
+            choices if not given else did_you_mean(given, _values(error.param)) or choices,
+        )
     return InputError(f"{name} {given!r} cannot be used", see)
 
 
@@ -121,4 +135,8 @@ def _values(parameter: Any) -> list[str]:
     kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
     if get_origin(kind) is Literal:
         return [str(each) for each in get_args(kind)]
-    return [str(each.value) for each in kind] if isinstance(kind, type) and issubclass(kind, Enum) else []
+    return (
+        [str(each.value) for each in kind]
+        if isinstance(kind, type) and issubclass(kind, Enum)
+        else []
+    )

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from fscost.cli.output.wear import Entry
     from fscost.wear import By, Device, Shape
 
-FormatName = Literal["blkparse", "blktrace", "msr", "fio", "systor17", "alibaba", "tencent", "dm-log-writes"]
+FormatName = Literal[
+    "blkparse", "blktrace", "msr", "fio", "systor17", "alibaba", "tencent", "dm-log-writes"
+]
 """The formats of docs/traces.md."""
 ByName = Literal["cause", "structure", "path", "step"]
 """The values of `wear.By`."""
@@ -35,40 +37,91 @@ def wear(
             help="A recording, a run's folder (all recordings that it kept), or a block trace (docs/traces.md).",
         ),
     ],
-    ssd: Annotated[str, typer.Option(metavar="MODEL|FILE.toml", help="A device from `fscost devices`, or a TOML file that describes one.")],
+    ssd: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL|FILE.toml",
+            help="A device from `fscost devices`, or a TOML file that describes one.",
+        ),
+    ],
     by: Annotated[
-        ByName | None, typer.Option(help="Charge wear to causes, structures, paths or steps. (default: cause)", show_default=False)
+        ByName | None,
+        typer.Option(
+            help="Charge wear to causes, structures, paths or steps. (default: cause)",
+            show_default=False,
+        ),
     ] = None,
     sweep: Annotated[
         str | None,
-        typer.Option(metavar="spare=7..50", help="Repeat for each spare share of NAND, in percent; also fill=…. 7..50:5 sets the step."),
+        typer.Option(
+            metavar="spare=7..50",
+            help="Repeat for each spare share of NAND, in percent; also fill=…. 7..50:5 sets the step.",
+        ),
     ] = None,
-    fill: Annotated[float, typer.Option(metavar="PERCENT", min=0, max=100, help="Share of the device that holds data.")] = 100.0,
+    fill: Annotated[
+        float,
+        typer.Option(
+            metavar="PERCENT", min=0, max=100, help="Share of the device that holds data."
+        ),
+    ] = 100.0,
     place: Annotated[
         PlaceName,
-        typer.Option(help="Size of the model: the recorded disk, or only the addresses that the workload writes."),
+        typer.Option(
+            help="Size of the model: the recorded disk, or only the addresses that the workload writes."
+        ),
     ] = "disk",
     runs_per_day: Annotated[
         float | None,
-        typer.Option(metavar="N", help="Runs of the workload per day. (default: back to back, at the speed of the first profile)"),
+        typer.Option(
+            metavar="N",
+            help="Runs of the workload per day. (default: back to back, at the speed of the first profile)",
+        ),
     ] = None,
-    profile: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this profile of a run; repeatable.")] = None,
+    profile: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this profile of a run; repeatable."),
+    ] = None,
     format_: Annotated[
-        FormatName | None, typer.Option("--format", help="Format of a trace. (default: detected from the content)", show_default=False)
+        FormatName | None,
+        typer.Option(
+            "--format",
+            help="Format of a trace. (default: detected from the content)",
+            show_default=False,
+        ),
     ] = None,
-    disk: Annotated[str | None, typer.Option(metavar="NAME", help="Replay only this disk. (default: each disk on a device of its own)")] = None,
+    disk: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Replay only this disk. (default: each disk on a device of its own)",
+        ),
+    ] = None,
     array: Annotated[
         str | None,
         typer.Option(
-            metavar="LEVEL,members=N,…", help="Treat the disk as an md array of such devices: raid5,members=3,chunk=64K (docs/wear.md)."
+            metavar="LEVEL,members=N,…",
+            help="Treat the disk as an md array of such devices: raid5,members=3,chunk=64K (docs/wear.md).",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for all random choices of the model.")] = 1,
-    top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of wear by cause; the rest share one row.")] = TOP,
-    trust: Annotated[bool, typer.Option("--trust", help="Read a run folder that another user owns or can write to.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
-    csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write the rows as CSV; - for standard output.")] = None,
-    markdown: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tables as Markdown; - for standard output.")] = None,
+    top: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Rows of wear by cause; the rest share one row.")
+    ] = TOP,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Read a run folder that another user owns or can write to."),
+    ] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of tables.")
+    ] = False,
+    csv: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the rows as CSV; - for standard output."),
+    ] = None,
+    markdown: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the tables as Markdown; - for standard output."),
+    ] = None,
 ) -> None:
     """Estimate the wear that recorded writes cause on an SSD, a card or an eMMC."""
     from fscost import wear as room
@@ -78,9 +131,15 @@ def wear(
     outputs = Outputs(json_, csv, markdown)
     outputs.check()
     if sweep is not None and by is not None:
-        raise InputError("--by and --sweep cannot be combined", "drop one: a sweep prints one row per step and profile")
+        raise InputError(
+            "--by and --sweep cannot be combined",
+            "drop one: a sweep prints one row per step and profile",
+        )
     if array is not None and by is not None:
-        raise InputError("--by and --array cannot be combined", "drop one: fscost does not attribute requests of members")
+        raise InputError(
+            "--by and --array cannot be combined",
+            "drop one: fscost does not attribute requests of members",
+        )
     if runs_per_day is not None and runs_per_day <= 0:
         raise InputError(f"--runs-per-day {runs_per_day:g} is too small", "give a number above 0")
     device = room.find(ssd)
@@ -88,18 +147,35 @@ def wear(
     variants = [("", device, fill / 100)] if sweep is None else _variants(sweep, device, fill / 100)
     if format_ is not None or not (source.is_dir() or room.is_recording(source)):
         if by is not None or profile or array is not None:
-            raise InputError("--by, --profile and --array need a recording", f"{source} is a trace: drop these options")
+            raise InputError(
+                "--by, --profile and --array need a recording",
+                f"{source} is a trace: drop these options",
+            )
         entries = _of_trace(source, variants, format_, disk, settings)
-        output.emit(output.Report(str(source), device, None, entries, room.Place(place), runs_per_day, top), outputs, sys.stdout)
+        output.emit(
+            output.Report(str(source), device, None, entries, room.Place(place), runs_per_day, top),
+            outputs,
+            sys.stdout,
+        )
         return
     kept = every_kept(source, profile or [], trust=trust)
     if array is not None:
         entries, loads = _members(kept, variants, room.parse_array(array), disk, settings)
-        output.emit(output.Report(str(source), device, None, entries, room.Place(place), runs_per_day, top, loads), outputs, sys.stdout)
+        output.emit(
+            output.Report(
+                str(source), device, None, entries, room.Place(place), runs_per_day, top, loads
+            ),
+            outputs,
+            sys.stdout,
+        )
         return
     charged = room.By(by or "cause") if sweep is None else None
     entries = _entries(kept, variants, charged, disk, settings, _program_bytes(source, trust=trust))
-    output.emit(output.Report(str(source), device, charged, entries, room.Place(place), runs_per_day, top), outputs, sys.stdout)
+    output.emit(
+        output.Report(str(source), device, charged, entries, room.Place(place), runs_per_day, top),
+        outputs,
+        sys.stdout,
+    )
 
 
 def _entries(
@@ -116,20 +192,32 @@ def _entries(
     found = []
     charged: set[str] = set()
     for each in kept:
-        # The first repetition of each profile says what is charged: explaining takes longer than all the rest.
+        # The first repetition of each profile says what is charged: explaining takes longer than
+        # all the rest.
         is_explained = by is not None and each.profile not in charged
         charged.add(each.profile)
-        for source in room.sources(each.recording, is_explained=is_explained, measured=sorted(each.measured), disk=disk):
+        for source in room.sources(
+            each.recording, is_explained=is_explained, measured=sorted(each.measured), disk=disk
+        ):
             for name, device, fill in variants:
                 measured = room.measure(
-                    source, device, by=by if is_explained else None, fill=fill, **settings, program_write_bytes=program_bytes.get(each.cell)
+                    source,
+                    device,
+                    by=by if is_explained else None,
+                    fill=fill,
+                    **settings,
+                    program_write_bytes=program_bytes.get(each.cell),
                 )
                 found.append(Entry(each.profile, each.repetition, name, device, measured))
     return found
 
 
 def _members(
-    kept: Sequence[Kept], variants: "Sequence[tuple[str, Device, float]]", array: "Shape", disk: str | None, settings: dict[str, Any]
+    kept: Sequence[Kept],
+    variants: "Sequence[tuple[str, Device, float]]",
+    array: "Shape",
+    disk: str | None,
+    settings: dict[str, Any],
 ) -> "tuple[list[Entry], list[Loaded]]":
     """Each member as a disk of its own; and the load of all, of the first repetition of each profile."""
     from fscost import wear as room
@@ -142,21 +230,41 @@ def _members(
         sources = room.members(each.recording, array, measured=sorted(each.measured), disk=disk)
         for source in sources:
             for name, device, fill in variants:
-                found.append(Entry(each.profile, each.repetition, name, device, room.measure(source, device, fill=fill, **settings)))
+                found.append(
+                    Entry(
+                        each.profile,
+                        each.repetition,
+                        name,
+                        device,
+                        room.measure(source, device, fill=fill, **settings),
+                    )
+                )
         if each.profile not in loads:
             device = variants[0][1]
-            loads[each.profile] = Loaded(each.profile, room.array_load(sources[0], device, settings["seed"]), has_timing=room.has_timing(device))
+            loads[each.profile] = Loaded(
+                each.profile,
+                room.array_load(sources[0], device, settings["seed"]),
+                has_timing=room.has_timing(device),
+            )
     return found, list(loads.values())
 
 
 def _of_trace(
-    source: Path, variants: "Sequence[tuple[str, Device, float]]", form: str | None, disk: str | None, settings: dict[str, Any]
+    source: Path,
+    variants: "Sequence[tuple[str, Device, float]]",
+    form: str | None,
+    disk: str | None,
+    settings: dict[str, Any],
 ) -> "list[Entry]":
     from fscost import wear as room
     from fscost.cli.output.wear import Entry
 
     _, disks = room.trace_sources(source, variants[0][1], form, disk=disk)
-    return [Entry("", 0, name, device, room.measure(each, device, fill=fill, **settings)) for each in disks for name, device, fill in variants]
+    return [
+        Entry("", 0, name, device, room.measure(each, device, fill=fill, **settings))
+        for each in disks
+        for name, device, fill in variants
+    ]
 
 
 def _program_bytes(source: Path, *, trust: bool) -> dict[str, int]:
@@ -166,7 +274,11 @@ def _program_bytes(source: Path, *, trust: bool) -> dict[str, int]:
     from fscost.results import TOTAL, load
 
     rows = load(source, trust=trust).samples.to_pylist()
-    chosen = [row for row in rows if row["metric"] == "program_write_bytes" and row["phase"] == TOTAL and not row["disk"]]
+    chosen = [
+        row
+        for row in rows
+        if row["metric"] == "program_write_bytes" and row["phase"] == TOTAL and not row["disk"]
+    ]
     return {row["cell"]: int(row["value"]) for row in chosen}
 
 
@@ -185,10 +297,16 @@ def _variants(sweep: str, device: "Device", fill: float) -> "list[tuple[str, Dev
         raise InputError(f"--sweep {sweep!r} cannot be read", form) from None
     most = 95 if name == "spare" else 100
     if not (0 < low <= high <= most and step > 0 and (high - low) / step <= _MOST_STEPS):
-        raise InputError(f"--sweep {sweep!r} is out of range", f"{name} goes from more than 0 to {most} percent, in at most {_MOST_STEPS} steps")
+        raise InputError(
+            f"--sweep {sweep!r} is out of range",
+            f"{name} goes from more than 0 to {most} percent, in at most {_MOST_STEPS} steps",
+        )
     count = int((high - low) / step + 1e-9) + 1
     values = [low + step * number for number in range(count)]
     label = [f"{name} {value:.4g} %" for value in values]
     if name == "fill":
         return [(text, device, value / 100) for text, value in zip(label, values, strict=True)]
-    return [(text, device.with_spare(value / 100), fill) for text, value in zip(label, values, strict=True)]
+    return [
+        (text, device.with_spare(value / 100), fill)
+        for text, value in zip(label, values, strict=True)
+    ]

@@ -1,4 +1,5 @@
-"""Where a path leads: a folder, held open, and the last name in it. No link that somebody else made is followed on the way."""
+"""Where a path leads: a folder, held open, and the last name in it. No link that somebody else made
+is followed on the way."""
 
 import os
 import stat
@@ -28,7 +29,8 @@ _PROC_ROOT_INODE = 1
 
 @dataclass(frozen=True)
 class Place:
-    """A name in an open folder, and what it names. `status` is None where there is nothing, and is a link only for one that procfs resolves by itself."""
+    """A name in an open folder, and what it names. `status` is None where there is nothing, and is
+    a link only for one that procfs resolves by itself."""
 
     path: Path
     folder: int
@@ -37,8 +39,13 @@ class Place:
 
     @property
     def descriptor(self) -> int | None:
-        """The number of our own descriptor that this is another name of (`/dev/stdout`, `/dev/fd/63`)."""
-        if self.status is None or not stat.S_ISLNK(self.status.st_mode) or not self.name.isdecimal():
+        """The number of our own descriptor that this is another name of (`/dev/stdout`,
+        `/dev/fd/63`)."""
+        if (
+            self.status is None
+            or not stat.S_ISLNK(self.status.st_mode)
+            or not self.name.isdecimal()
+        ):
             return None
         ours, here = Path("/proc/self/fd").stat(), os.fstat(self.folder)
         return int(self.name) if (ours.st_dev, ours.st_ino) == (here.st_dev, here.st_ino) else None
@@ -50,7 +57,8 @@ def kind(mode: int) -> str:
 
 
 def trusted_owners() -> frozenset[int]:
-    """Whose files and links the caller may rely on: its own and root's; for root, also those of the user who called sudo, as git does (safe.directory)."""
+    """Whose files and links the caller may rely on: its own and root's; for root, also those of the
+    user who called sudo, as git does (safe.directory)."""
     caller = os.geteuid()
     sudo = os.environ.get("SUDO_UID", "")
     return frozenset({0, caller} | ({int(sudo)} if caller == 0 and sudo.isdecimal() else set()))
@@ -76,7 +84,8 @@ def found(path: Path) -> Iterator[Place]:
                 yield Place(path, folder, name, status)
                 return
             else:
-                # A folder behind a link of procfs (/proc/self/cwd) is not found by that link's text.
+                # A folder behind a link of procfs (/proc/self/cwd) is not found by that link's
+                # text.
                 magic = status is not None and stat.S_ISLNK(status.st_mode)
                 folder = _moved(folder, name, _FOLDER & ~os.O_NOFOLLOW if magic else _FOLDER)
     finally:
@@ -97,7 +106,8 @@ def _status(name: str, folder: int, *, is_last: bool) -> os.stat_result | None:
 
 
 def _is_magic(folder: int) -> bool:
-    """Whether links in this folder are resolved by procfs itself, not by their text (proc_pid_fd(5)); those of its root are plain ones."""
+    """Whether links in this folder are resolved by procfs itself, not by their text
+    (proc_pid_fd(5)); those of its root are plain ones."""
     here = os.fstat(folder)
     return here.st_ino != _PROC_ROOT_INODE and here.st_dev == Path("/proc").stat().st_dev
 
@@ -105,7 +115,8 @@ def _is_magic(folder: int) -> bool:
 def _target(path: Path, name: str, folder: int, status: os.stat_result, links: int) -> str:
     if links > _MOST_LINKS:
         raise InputError(f"{path}: too many symbolic links", "name the file itself")
-    # Somebody who may not make a link of root's can still give one of those a second name (protected_hardlinks, proc_sys_fs(5)).
+    # Somebody who may not make a link of root's can still give one of those a second name
+    # (protected_hardlinks, proc_sys_fs(5)).
     if status.st_uid not in trusted_owners() or status.st_nlink > 1:
         raise InputError(
             f"{path}: {name} is a symbolic link that user {status.st_uid} made, and fscost does not write where others point",

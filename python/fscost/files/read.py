@@ -1,4 +1,5 @@
-"""Files opened for reading that somebody else may have made: regular ones only, and never more of them than was asked for."""
+"""Files opened for reading that somebody else may have made: regular ones only, and never more of
+them than was asked for."""
 
 import os
 import stat
@@ -11,11 +12,15 @@ from fscost.files.place import kind
 
 
 def open_regular(path: Path, folder: int | None = None) -> BufferedReader:
-    """A regular file; with `folder`, a name in that open folder, and no link there. InputError for any other kind, OSError where it cannot be opened.
+    """A regular file; with `folder`, a name in that open folder, and no link there. InputError for
+    any other kind, OSError where it cannot be opened.
 
-    It is looked at before it is opened: a FIFO would be waited for, and some devices act as soon as they are opened (a watchdog).
+    It is looked at before it is opened: a FIFO would be waited for, and some devices act as soon as
+    they are opened (a watchdog).
     """
-    named = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if folder is None else os.O_NOFOLLOW), dir_fd=folder)
+    named = os.open(
+        path, os.O_PATH | os.O_CLOEXEC | (0 if folder is None else os.O_NOFOLLOW), dir_fd=folder
+    )
     try:
         mode = os.fstat(named).st_mode
         if not stat.S_ISREG(mode):
@@ -26,6 +31,7 @@ def open_regular(path: Path, folder: int | None = None) -> BufferedReader:
 
 
 def content(file: IO[bytes], most_bytes: int) -> bytes | None:
-    """All of it, or None where that is more than `most_bytes`: a size that was looked up before would be one that can change."""
+    """All of it, or None where that is more than `most_bytes`: a size that was looked up before
+    would be one that can change."""
     found = file.read(most_bytes + 1)
     return found if len(found) <= most_bytes else None

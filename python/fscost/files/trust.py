@@ -1,6 +1,7 @@
 """Run folders: whose they are, and what may be removed from them.
 
-A run's folder says which command is run, as whom, and which folders are swept away. So it is used only where nobody but the caller decides what is in it,
+A run's folder says which command is run, as whom, and which folders are swept away. So it is used
+only where nobody but the caller decides what is in it,
 as ssh does with its keys and git with `safe.directory`.
 """
 
@@ -22,7 +23,8 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 @contextmanager
 def own_folder(path: Path, inside: Sequence[str] = (), *, trust: bool = False) -> Iterator[int]:
-    """The folder, open. InputError where another user owns it, or those named `inside` it, or can write there, unless the caller does `trust` it; a link in
+    """The folder, open. InputError where another user owns it, or those named `inside` it, or can
+    write there, unless the caller does `trust` it; a link in
     place of one of those is always refused. OSError where there is no folder."""
     with found(path) as place:
         folder = os.open(place.name, _OPEN, dir_fd=place.folder)
@@ -30,14 +32,17 @@ def own_folder(path: Path, inside: Sequence[str] = (), *, trust: bool = False) -
         _check(path, os.fstat(folder), trust=trust)
         for name in inside:
             with suppress(FileNotFoundError):
-                _check(path / name, os.stat(name, dir_fd=folder, follow_symlinks=False), trust=trust)
+                _check(
+                    path / name, os.stat(name, dir_fd=folder, follow_symlinks=False), trust=trust
+                )
         yield folder
     finally:
         os.close(folder)
 
 
 def make_folder(path: Path) -> None:
-    """The folder and those that it is in, where they are missing; nobody else can write there, whatever the umask."""
+    """The folder and those that it is in, where they are missing; nobody else can write there,
+    whatever the umask."""
     for each in (*reversed(path.parents), path):
         if not each.is_dir():
             each.mkdir(mode=0o755)
@@ -45,7 +50,8 @@ def make_folder(path: Path) -> None:
 
 
 def remove_folders(folder: Path, inside: str, is_ours: Callable[[str], bool]) -> None:
-    """The folders in `folder`/`inside` whose names are ours, then `inside` if nothing is left in it. No link is followed; what cannot be removed stays."""
+    """The folders in `folder`/`inside` whose names are ours, then `inside` if nothing is left in
+    it. No link is followed; what cannot be removed stays."""
     with suppress(OSError):
         parent = os.open(folder, _OPEN)
         try:
@@ -62,7 +68,10 @@ def remove_folders(folder: Path, inside: str, is_ours: Callable[[str], bool]) ->
 
 def _check(path: Path, status: os.stat_result, *, trust: bool) -> None:
     if not stat.S_ISDIR(status.st_mode):
-        raise InputError(f"{path} is {kind(status.st_mode)}, not a folder of a run", "name the folder of another run")
+        raise InputError(
+            f"{path} is {kind(status.st_mode)}, not a folder of a run",
+            "name the folder of another run",
+        )
     if trust:
         return
     if status.st_uid not in trusted_owners():

@@ -1,4 +1,5 @@
-"""Files made and replaced: whole or not at all, on the disk before they have their name, and nothing but regular files replaced."""
+"""Files made and replaced: whole or not at all, on the disk before they have their name, and
+nothing but regular files replaced."""
 
 import errno
 import hashlib
@@ -28,8 +29,10 @@ ANOTHER = "name another file"
 def replacing(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
     """A file to fill; afterwards `path` has this content, or the old one if the block raises.
 
-    A new file gets the caller's umask. One that is replaced keeps mode and owner, and its other names (hard links) keep the old content; one without write
-    permission for its owner is refused, also to root. A link is followed to what it names, missing or not.
+    A new file gets the caller's umask. One that is replaced keeps mode and owner, and its other
+    names (hard links) keep the old content; one without write
+    permission for its owner is refused, also to root. A link is followed to what it names, missing
+    or not.
     """
     with _errors(path, remedy), found(path) as place:
         if _is_stream(place):
@@ -47,9 +50,11 @@ def replacing(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def creating(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
-    """A file to fill, which `path` names only once it is whole; nothing may have that name. 0600: recordings hold what files held.
+    """A file to fill, which `path` names only once it is whole; nothing may have that name. 0600:
+    recordings hold what files held.
 
-    Native code opens it by its descriptor (`file.fileno()`), so that nobody can put another in its place.
+    Native code opens it by its descriptor (`file.fileno()`), so that nobody can put another in its
+    place.
     """
     with _errors(path, remedy), found(path) as place:
         _refuse_existing(place)
@@ -61,22 +66,29 @@ def creating(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
 
 
 def require_space(file: IO[bytes], path: Path, size_bytes: int) -> None:
-    """Raise DiskFullError where the file system of `file` has no room for so much, before the first byte of it."""
+    """Raise DiskFullError where the file system of `file` has no room for so much, before the first
+    byte of it."""
     room = os.fstatvfs(file.fileno())
     free = room.f_bavail * room.f_frsize
     if size_bytes > free:
-        raise DiskFullError(f"{path} would take {size_bytes:,} bytes, and {free:,} are free there", f"free some space there, or {ANOTHER}")
+        raise DiskFullError(
+            f"{path} would take {size_bytes:,} bytes, and {free:,} are free there",
+            f"free some space there, or {ANOTHER}",
+        )
 
 
 def growing(path: Path, *, again: bool = False) -> BinaryIO:
-    """A new file, 0600, that is seen while it grows. With `again`, an earlier attempt may have begun it, and no link is followed."""
+    """A new file, 0600, that is seen while it grows. With `again`, an earlier attempt may have
+    begun it, and no link is followed."""
     with _errors(path, ANOTHER), found(path) as place:
         if again:
             flags = _NEW & ~os.O_EXCL
         else:
             _refuse_existing(place)
             flags = _NEW
-        return os.fdopen(os.open(place.name, flags | os.O_APPEND, PRIVATE, dir_fd=place.folder), "wb")
+        return os.fdopen(
+            os.open(place.name, flags | os.O_APPEND, PRIVATE, dir_fd=place.folder), "wb"
+        )
 
 
 def seal(path: Path) -> str:
@@ -106,7 +118,9 @@ def _errors(path: Path, remedy: str) -> Iterator[None]:
         raise
     except OSError as error:
         if error.errno == errno.ENOENT and not path.parent.exists():
-            raise InputError(f"{path} cannot be written: there is no folder {path.parent}", remedy) from error
+            raise InputError(
+                f"{path} cannot be written: there is no folder {path.parent}", remedy
+            ) from error
         what = f"{path} cannot be written: {error.strerror or error}"
         if error.errno in _FULL:
             raise DiskFullError(what, f"free some space there, or {remedy}") from error
@@ -114,7 +128,8 @@ def _errors(path: Path, remedy: str) -> Iterator[None]:
 
 
 def _is_stream(place: Place) -> bool:
-    """What is written as it comes: a link of procfs to something open, a character device, a FIFO."""
+    """What is written as it comes: a link of procfs to something open, a character device, a
+    FIFO."""
     mode = 0 if place.status is None else place.status.st_mode
     return stat.S_ISLNK(mode) or stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
 
@@ -124,7 +139,10 @@ def _refuse(place: Place) -> None:
     if not stat.S_ISREG(mode):
         raise InputError(f"{place.path} is {kind(mode)}, and is not written", ANOTHER)
     if not mode & stat.S_IWUSR:
-        raise InputError(f"{place.path} is write-protected (mode {stat.S_IMODE(mode):04o})", f"chmod u+w it, or {ANOTHER}")
+        raise InputError(
+            f"{place.path} is write-protected (mode {stat.S_IMODE(mode):04o})",
+            f"chmod u+w it, or {ANOTHER}",
+        )
 
 
 def _refuse_existing(place: Place) -> None:
@@ -136,25 +154,33 @@ def _refuse_existing(place: Place) -> None:
 def _stream(place: Place) -> Iterator[IO[bytes]]:
     own = place.descriptor
     if own is not None:
-        # Opened again, a regular file behind it would be written from its beginning, and a socket not at all.
+        # Opened again, a regular file behind it would be written from its beginning, and a socket
+        # not at all.
         sys.stdout.flush()
         descriptor = os.dup(own)
     else:
         # A FIFO that nobody reads is an error (ENXIO, fifo(7)), not a wait for ever.
-        descriptor = os.open(place.name, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=place.folder)
+        descriptor = os.open(
+            place.name,
+            os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC,
+            dir_fd=place.folder,
+        )
         os.set_blocking(descriptor, True)
     with os.fdopen(descriptor, "wb") as file:
         yield file
 
 
 class _Part:
-    """A file in the making, in the folder where its name will be: without a name where the file system can do that, so that SIGKILL leaves nothing."""
+    """A file in the making, in the folder where its name will be: without a name where the file
+    system can do that, so that SIGKILL leaves nothing."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self._name = ""
         try:
-            descriptor = os.open(".", os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, PRIVATE, dir_fd=place.folder)
+            descriptor = os.open(
+                ".", os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, PRIVATE, dir_fd=place.folder
+            )
         except OSError as error:
             if error.errno not in _NO_UNNAMED:
                 raise
@@ -181,7 +207,8 @@ class _Part:
                 os.fchown(descriptor, old.st_uid, old.st_gid)
             except PermissionError:
                 raise InputError(
-                    f"{self._place.path} belongs to user {old.st_uid}, group {old.st_gid}, which a new file could not", ANOTHER
+                    f"{self._place.path} belongs to user {old.st_uid}, group {old.st_gid}, which a new file could not",
+                    ANOTHER,
                 ) from None
         # Without set-user-ID and the like: the content is another.
         os.fchmod(descriptor, stat.S_IMODE(old.st_mode) & 0o777)
@@ -190,7 +217,12 @@ class _Part:
         """Get the name, whatever had it."""
         if not self._name:
             self._link(self._random_name())
-        os.rename(self._name, self._place.name, src_dir_fd=self._place.folder, dst_dir_fd=self._place.folder)  # relative to a folder
+        os.rename(
+            self._name,
+            self._place.name,
+            src_dir_fd=self._place.folder,
+            dst_dir_fd=self._place.folder,
+        )  # relative to a folder
         self._name = ""
 
     def take_new_name(self) -> None:
@@ -201,7 +233,13 @@ class _Part:
                 self._link(place.name)
                 return
             try:
-                os.link(self._name, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder, follow_symlinks=False)
+                os.link(
+                    self._name,
+                    place.name,
+                    src_dir_fd=place.folder,
+                    dst_dir_fd=place.folder,
+                    follow_symlinks=False,
+                )
             except OSError as error:
                 if error.errno not in _NO_LINKS:
                     raise
@@ -212,7 +250,12 @@ class _Part:
             raise InputError(f"{place.path} exists", "name a file that does not") from None
 
     def _link(self, name: str) -> None:
-        os.link(f"/proc/self/fd/{self.file.fileno()}", name, dst_dir_fd=self._place.folder, follow_symlinks=True)
+        os.link(
+            f"/proc/self/fd/{self.file.fileno()}",
+            name,
+            dst_dir_fd=self._place.folder,
+            follow_symlinks=True,
+        )
 
     def remove(self) -> None:
         with suppress(OSError):  # what was to be said has been said

@@ -1,4 +1,5 @@
-"""What this host has: privilege, devices, file systems, tools; used by the native lab and by `fscost doctor`."""
+"""What this host has: privilege, devices, file systems, tools; used by the native lab and by
+`fscost doctor`."""
 
 from fscost.host.conditions import Check, base_directory, checks, require, required_checks
 from fscost.host.machine import environment, folder_facts, memory_bytes

@@ -23,7 +23,8 @@ BASE_CANDIDATES = (Path("/mnt"), Path("/media"), Path("/srv"), Path("/opt"))
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at. `required` ones stop every cell; the others only some. `remedy` is empty when `ok`."""
+    """One thing looked at. `required` ones stop every cell; the others only some. `remedy` is empty
+    when `ok`."""
 
     name: str
     ok: bool
@@ -33,12 +34,17 @@ class Check:
 
 
 def base_directory(candidates: Iterable[Path] | None = None) -> Path:
-    """A directory that the agent may cover with its private tmpfs: empty and no mount point, so that nothing is hidden from a workload."""
+    """A directory that the agent may cover with its private tmpfs: empty and no mount point, so
+    that nothing is hidden from a workload."""
     tried = []
     for candidate in candidates or BASE_CANDIDATES:
         tried.append(str(candidate))
         try:
-            if candidate.is_dir() and not os.path.ismount(candidate) and not any(candidate.iterdir()):
+            if (
+                candidate.is_dir()
+                and not os.path.ismount(candidate)
+                and not any(candidate.iterdir())
+            ):
                 return candidate
         except OSError:
             continue
@@ -48,8 +54,13 @@ def base_directory(candidates: Iterable[Path] | None = None) -> Path:
     )
 
 
-def checks(binaries: Iterable[tuple[str, Path | None]] = (), tools: Iterable[str] = (), out: Path | None = None) -> list[Check]:
-    """Everything `fscost doctor` prints: what is required first, then file systems and tools, then room."""
+def checks(
+    binaries: Iterable[tuple[str, Path | None]] = (),
+    tools: Iterable[str] = (),
+    out: Path | None = None,
+) -> list[Check]:
+    """Everything `fscost doctor` prints: what is required first, then file systems and tools, then
+    room."""
     return [
         *required_checks(),
         *(_binary(name, path) for name, path in binaries),
@@ -62,7 +73,14 @@ def checks(binaries: Iterable[tuple[str, Path | None]] = (), tools: Iterable[str
 
 def required_checks() -> list[Check]:
     """Those without which no cell can run."""
-    return [_root(), _sys_admin(), *map(_device, ("/dev/fuse", "/dev/loop-control")), _mount_api(), _loop_configure(), _base()]
+    return [
+        _root(),
+        _sys_admin(),
+        *map(_device, ("/dev/fuse", "/dev/loop-control")),
+        _mount_api(),
+        _loop_configure(),
+        _base(),
+    ]
 
 
 def require() -> None:
@@ -72,7 +90,20 @@ def require() -> None:
             raise HostError(f"{check.name}: {check.detail}", check.remedy)
 
 
-_FILE_SYSTEMS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs", "nilfs2", "reiserfs", "ntfs3", "exfat", "vfat")
+_FILE_SYSTEMS = (
+    "ext2",
+    "ext3",
+    "ext4",
+    "xfs",
+    "btrfs",
+    "f2fs",
+    "jfs",
+    "nilfs2",
+    "reiserfs",
+    "ntfs3",
+    "exfat",
+    "vfat",
+)
 _MKFS = {"ntfs3": "mkfs.ntfs"}  # where it is not called mkfs.TYPE
 _WORKLOAD_TOOLS = ("git", "make", "cc", "tar", "fio", "sqlite3", "find", "python3")
 
@@ -81,13 +112,26 @@ def _root() -> Check:
     if os.geteuid() == 0:
         if not _owns_machine(Path("/proc/self/uid_map").read_text()):
             remedy = "run as root of the machine, or use --lab vm, which needs no privilege"
-            return Check("root", False, "this is root inside a user namespace, which may not mount most file systems", remedy, required=True)
+            return Check(
+                "root",
+                False,
+                "this is root inside a user namespace, which may not mount most file systems",
+                remedy,
+                required=True,
+            )
         return Check("root", True, "user 0", required=True)
-    return Check("root", False, f"this is user {os.geteuid()}; mounting needs root", "run it again with sudo", required=True)
+    return Check(
+        "root",
+        False,
+        f"this is user {os.geteuid()}; mounting needs root",
+        "run it again with sudo",
+        required=True,
+    )
 
 
 def _owns_machine(uid_map: str) -> bool:
-    """Whether every user is itself (user_namespaces(7)): so it is in the first user namespace, and next to nowhere else."""
+    """Whether every user is itself (user_namespaces(7)): so it is in the first user namespace, and
+    next to nowhere else."""
     return uid_map.split() == ["0", "0", "4294967295"]
 
 
@@ -117,7 +161,8 @@ def _device(path: str) -> Check:
 
 
 def _mount_api() -> Check:
-    """mount_setattr(2), since 5.12. Asked with a null argument of no size: a kernel that knows the call says so otherwise than by ENOSYS."""
+    """mount_setattr(2), since 5.12. Asked with a null argument of no size: a kernel that knows the
+    call says so otherwise than by ENOSYS."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall(MOUNT_SETATTR_SYSCALL, -1, None, 0, None, 0)
     known = ctypes.get_errno() != errno.ENOSYS
@@ -125,7 +170,8 @@ def _mount_api() -> Check:
 
 
 def _loop_configure() -> Check:
-    """LOOP_CONFIGURE, since 5.8. Asked with a bad address on any loop device: EFAULT when it is known (`lo_ioctl` copies first).
+    """LOOP_CONFIGURE, since 5.8. Asked with a bad address on any loop device: EFAULT when it is
+    known (`lo_ioctl` copies first).
 
     Without a loop device to ask, the answer is left to the first cell, which makes one.
     """
@@ -137,7 +183,9 @@ def _loop_configure() -> Check:
         try:
             fcntl.ioctl(fd, LOOP_CONFIGURE, 0)
         except OSError as error:
-            return _kernel_feature("loop devices", "LOOP_CONFIGURE", "5.8", error.errno == errno.EFAULT)
+            return _kernel_feature(
+                "loop devices", "LOOP_CONFIGURE", "5.8", error.errno == errno.EFAULT
+            )
         finally:
             os.close(fd)
     return Check("loop devices", True, "none exists yet; the first cell makes one", required=True)
@@ -147,7 +195,13 @@ def _kernel_feature(name: str, feature: str, since: str, known: bool) -> Check:
     release = os.uname().release
     if known:
         return Check(name, True, f"Linux {release} has {feature}", required=True)
-    return Check(name, False, f"Linux {release} lacks {feature}", f"boot Linux {since} or later", required=True)
+    return Check(
+        name,
+        False,
+        f"Linux {release} lacks {feature}",
+        f"boot Linux {since} or later",
+        required=True,
+    )
 
 
 def _base() -> Check:
@@ -167,7 +221,12 @@ def _file_system(name: str, mkfs: str) -> Check:
     if tool(mkfs) is None:
         return Check(name, False, f"{mkfs} is missing", f"`{install_command([mkfs])}`")
     if not kernel_has(name):
-        return Check(name, False, f"not in Linux {os.uname().release}", "`--lab vm` runs it in a virtual machine")
+        return Check(
+            name,
+            False,
+            f"not in Linux {os.uname().release}",
+            "`--lab vm` runs it in a virtual machine",
+        )
     return Check(name, True, f"in the kernel, {tool(mkfs)}")
 
 

@@ -1,4 +1,5 @@
-"""The machine a run was made on, for its manifest: a time or a default of mkfs means nothing without it."""
+"""The machine a run was made on, for its manifest: a time or a default of mkfs means nothing
+without it."""
 
 import importlib.metadata
 import os
@@ -38,7 +39,8 @@ _WRITEBACK_SETTINGS = (
 
 
 def environment(out: Path | None = None) -> dict[str, Any]:
-    """Kernel, CPU, memory, versions of the tools, settings of the page cache, and where recordings are written (`out`)."""
+    """Kernel, CPU, memory, versions of the tools, settings of the page cache, and where recordings
+    are written (`out`)."""
     uname = os.uname()
     return {
         "kernel": {"release": uname.release, "version": uname.version, "machine": uname.machine},
@@ -46,7 +48,11 @@ def environment(out: Path | None = None) -> dict[str, Any]:
         "memory_bytes": memory_bytes("MemTotal"),
         "virtualisation": _virtualisation(),
         "distribution": _distribution(),
-        "tools": {name: _version(command) for name, command in _VERSION_COMMANDS.items() if tool(name) is not None},
+        "tools": {
+            name: _version(command)
+            for name, command in _VERSION_COMMANDS.items()
+            if tool(name) is not None
+        },
         "writeback": {name: _read(Path("/proc/sys/vm") / name) for name in _WRITEBACK_SETTINGS},
         "fscost": _fscost_version(),
         "disk_server": "FUSE-served file + loop device",
@@ -67,7 +73,8 @@ def folder_facts(folder: Path) -> dict[str, str]:
         point = fields.split()[4]
         kind, source = tail.split()[:2]
         inside = folder == Path(point) or Path(point) in folder.parents
-        # btrfs gives files a device number of their own, so the longest mount point decides where no number matches.
+        # btrfs gives files a device number of their own, so the longest mount point decides where
+        # no number matches.
         rank = len(point) + (1 << 16 if fields.split()[2] == number else 0)
         if inside and rank > best[0]:
             best = (rank, kind, source)
@@ -96,7 +103,11 @@ def _virtualisation() -> str:
         answer = _output(("systemd-detect-virt",))
         if answer:
             return answer
-    return "unknown hypervisor" if re.search(r"^flags\s*:.* hypervisor\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE) else "none"
+    return (
+        "unknown hypervisor"
+        if re.search(r"^flags\s*:.* hypervisor\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        else "none"
+    )
 
 
 def _distribution() -> str:
@@ -117,7 +128,9 @@ def _output(command: tuple[str, ...]) -> str:
     if program is None:
         return ""
     try:
-        answer = subprocess.run([program, *command[1:]], capture_output=True, text=True, timeout=10, check=False)
+        answer = subprocess.run(
+            [program, *command[1:]], capture_output=True, text=True, timeout=10, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return (answer.stdout.strip() or answer.stderr.strip())[:200]

@@ -1,4 +1,5 @@
-"""SMART counters of a drive, read by smartctl or nvme-cli. Any field may be missing, of another type, or absurd."""
+"""SMART counters of a drive, read by smartctl or nvme-cli. Any field may be missing, of another
+type, or absurd."""
 
 import json
 import subprocess
@@ -11,15 +12,27 @@ from fscost.host.tools import tool
 _TIMEOUT_S = 30
 _MOST = 1 << 80
 _DATA_UNIT_BYTES = 512_000
-"""NVM Express base specification, SMART / Health Information: units of a thousand times 512 bytes."""
+"""NVM Express base specification, SMART / Health Information: units of a thousand times 512
+bytes."""
 _SECTOR_BYTES = 512
-_HOST_BYTES = {"Total_LBAs_Written": _SECTOR_BYTES, "Host_Writes_32MiB": 32 << 20, "Host_Writes_GiB": 1 << 30, "Lifetime_Writes_GiB": 1 << 30}
-_NAND_BYTES = {"NAND_Writes_32MiB": 32 << 20, "NAND_Writes_1GiB": 1 << 30, "NAND_GiB_Written": 1 << 30, "NAND_GB_Written_TLC": 1 << 30}
+_HOST_BYTES = {
+    "Total_LBAs_Written": _SECTOR_BYTES,
+    "Host_Writes_32MiB": 32 << 20,
+    "Host_Writes_GiB": 1 << 30,
+    "Lifetime_Writes_GiB": 1 << 30,
+}
+_NAND_BYTES = {
+    "NAND_Writes_32MiB": 32 << 20,
+    "NAND_Writes_1GiB": 1 << 30,
+    "NAND_GiB_Written": 1 << 30,
+    "NAND_GB_Written_TLC": 1 << 30,
+}
 """By the names of smartmontools' drivedb.h: bytes in one unit of the raw value."""
 
 
 def read(device: Path) -> dict[str, Any]:
-    """`tool`, `model`, and of these what the drive tells: `host_write_bytes`, `nand_write_bytes`, `percent_used`, `power_on_hours`, `media_errors`;
+    """`tool`, `model`, and of these what the drive tells: `host_write_bytes`, `nand_write_bytes`,
+    `percent_used`, `power_on_hours`, `media_errors`;
     or `unavailable`, the reason."""
     if tool("smartctl") is not None:
         return _asked(["smartctl", "--json", "--all", str(device)], of_smartctl)
@@ -30,14 +43,24 @@ def read(device: Path) -> dict[str, Any]:
 
 def _asked(command: list[str], parse: Any) -> dict[str, Any]:
     try:
-        # smartctl's exit status says what is wrong with the drive: it answers all the same (smartctl(8), EXIT STATUS).
-        answer = subprocess.run([str(tool(command[0])), *command[1:]], capture_output=True, timeout=_TIMEOUT_S, check=False)
+        # smartctl's exit status says what is wrong with the drive: it answers all the same
+        # (smartctl(8), EXIT STATUS).
+        answer = subprocess.run(
+            [str(tool(command[0])), *command[1:]],
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
         found = parse(json.loads(answer.stdout.decode("utf-8", "replace")))
     except subprocess.TimeoutExpired:
         return {"unavailable": f"{command[0]} gave no answer within {_TIMEOUT_S} s"}
     except (OSError, ValueError, RecursionError) as error:
         return {"unavailable": f"{command[0]}: {error}"}
-    return {"tool": command[0], **found} if found else {"unavailable": f"{command[0]} tells no counter of this drive"}
+    return (
+        {"tool": command[0], **found}
+        if found
+        else {"unavailable": f"{command[0]} tells no counter of this drive"}
+    )
 
 
 def of_smartctl(value: Any) -> dict[str, Any]:
@@ -50,11 +73,16 @@ def of_smartctl(value: Any) -> dict[str, Any]:
     table = _mapping(root.get("ata_smart_attributes")).get("table")
     sector = _number(root.get("logical_block_size")) or _SECTOR_BYTES
     for entry in table if isinstance(table, list) else []:
-        name, raw = _mapping(entry).get("name"), _number(_mapping(_mapping(entry).get("raw")).get("value"))
+        name, raw = (
+            _mapping(entry).get("name"),
+            _number(_mapping(_mapping(entry).get("raw")).get("value")),
+        )
         if raw is None or not isinstance(name, str):
             continue
         if name in _HOST_BYTES:
-            counters["host_write_bytes"] = raw * (sector if name == "Total_LBAs_Written" else _HOST_BYTES[name])
+            counters["host_write_bytes"] = raw * (
+                sector if name == "Total_LBAs_Written" else _HOST_BYTES[name]
+            )
         elif name in _NAND_BYTES:
             counters["nand_write_bytes"] = raw * _NAND_BYTES[name]
     if (hours := _number(_mapping(root.get("power_on_time")).get("hours"))) is not None:
@@ -63,7 +91,8 @@ def of_smartctl(value: Any) -> dict[str, Any]:
 
 
 def of_nvme(value: Any) -> dict[str, Any]:
-    """From `nvme smart-log -o json`, or the same log in smartctl's answer, which spells some names in another way."""
+    """From `nvme smart-log -o json`, or the same log in smartctl's answer, which spells some names
+    in another way."""
     log = _mapping(value)
     found: dict[str, Any] = {}
     names = {
@@ -73,7 +102,9 @@ def of_nvme(value: Any) -> dict[str, Any]:
         "media_errors": ("media_errors",),
     }
     for name, spelled in names.items():
-        number = next((number for each in spelled if (number := _number(log.get(each))) is not None), None)
+        number = next(
+            (number for each in spelled if (number := _number(log.get(each))) is not None), None
+        )
         if number is not None:
             found[name] = number * _DATA_UNIT_BYTES if name == "host_write_bytes" else number
     return found
@@ -97,4 +128,8 @@ def _number(value: Any) -> int | None:
     """A counter: nvme-cli prints large ones as text."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 40:
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else None
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST
+        else None
+    )

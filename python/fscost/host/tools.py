@@ -10,7 +10,8 @@ from fscost.profile.packages import package_of
 
 
 def search_path() -> str:
-    """PATH with the administrator's folders added: a plain user's PATH under `su` lacks the folder that mkfs lies in."""
+    """PATH with the administrator's folders added: a plain user's PATH under `su` lacks the folder
+    that mkfs lies in."""
     parts = [part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if part]
     parts += [folder for folder in ("/usr/local/sbin", "/usr/sbin", "/sbin") if folder not in parts]
     return os.pathsep.join(parts)
@@ -33,12 +34,15 @@ def install_command(tools: Iterable[str]) -> str:
 
 
 def kernel_has(file_system: str) -> bool:
-    """Whether mount(2) would find the type: built in, loaded, or a module that the kernel would load by its alias `fs-TYPE`."""
+    """Whether mount(2) would find the type: built in, loaded, or a module that the kernel would
+    load by its alias `fs-TYPE`."""
     for line in Path("/proc/filesystems").read_text().splitlines():
         if line.split()[-1] == file_system:
             return True
     modprobe = tool("modprobe")
     if modprobe is None:
         return False
-    answer = subprocess.run([modprobe, "-n", "-q", f"fs-{file_system}"], capture_output=True, check=False)
+    answer = subprocess.run(
+        [modprobe, "-n", "-q", f"fs-{file_system}"], capture_output=True, check=False
+    )
     return answer.returncode == 0

@@ -10,12 +10,14 @@ from fscost.matrix import Cell
 from fscost.profile.model import Profile
 
 VIRTUAL_SECONDS = "virtual_s"
-"""Unit of times in an emulated guest, whose clock counts instructions, one a nanosecond: they are times of no device."""
+"""Unit of times in an emulated guest, whose clock counts instructions, one a nanosecond: they are
+times of no device."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One measured number of one interval of one cell. `disk` is empty for sums and for what has no disk."""
+    """One measured number of one interval of one cell. `disk` is empty for sums and for what has no
+    disk."""
 
     phase: str
     measured: bool
@@ -42,12 +44,14 @@ class CellResult:
     keep_recording: bool = False
     """Whether somebody will want to look at the recording, whatever the options say."""
     kind: str = ""
-    """Of a failed cell: the `kind` of the agent's `failed` event (docs/cell-protocol.md); `mkfs` and `mount` are not tried again."""
+    """Of a failed cell: the `kind` of the agent's `failed` event (docs/cell-protocol.md); `mkfs`
+    and `mount` are not tried again."""
 
 
 @dataclass(frozen=True)
 class LabOptions:
-    """How one cell is run. `keep_recording` decides for this cell whether its recording stays after its tables are made."""
+    """How one cell is run. `keep_recording` decides for this cell whether its recording stays after
+    its tables are made."""
 
     cell_dir: Path
     disk_size_bytes: int
@@ -57,7 +61,8 @@ class LabOptions:
     keep_recording: bool = False
     device: Path | None = None
     timeout_s: float | None = None
-    """Limit of the whole cell by the host's clock; None: each step has the limit of its workload."""
+    """Limit of the whole cell by the host's clock; None: each step has the limit of its
+    workload."""
     max_recording_bytes: int | None = None
     """Size at which the recording of a cell ends it; None: only the host's free space limits it."""
     writable: tuple[Path, ...] = ()
@@ -65,7 +70,8 @@ class LabOptions:
     network: bool = False
     """Give steps the host's network (native lab)."""
     look: Callable[[CellResult, Path], None] | None = None
-    """Shown a cell that is done and its recording, before that is packed or removed; may add samples and facts, or fail the cell."""
+    """Shown a cell that is done and its recording, before that is packed or removed; may add
+    samples and facts, or fail the cell."""
 
 
 class Lab(Protocol):
@@ -75,15 +81,18 @@ class Lab(Protocol):
 
     @property
     def side_by_side(self) -> int:
-        """How many cells may run at once without one changing what is measured of another. Asked after `check`."""
+        """How many cells may run at once without one changing what is measured of another. Asked
+        after `check`."""
         ...
 
     def interrupt(self) -> None:
-        """End what runs side by side, from another thread: each `run` returns soon, or raises. Nothing is run afterwards."""
+        """End what runs side by side, from another thread: each `run` returns soon, or raises.
+        Nothing is run afterwards."""
         ...
 
     def guess_s(self, write_bytes: int) -> float:
-        """What a cell that writes so much may take; measured times replace it as soon as there are any."""
+        """What a cell that writes so much may take; measured times replace it as soon as there are
+        any."""
         ...
 
     def check(self) -> None:
@@ -91,7 +100,8 @@ class Lab(Protocol):
         ...
 
     def why_not(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
-        """None when the cell can run here, on a disk of that size; else what is missing and what would enable it."""
+        """None when the cell can run here, on a disk of that size; else what is missing and what
+        would enable it."""
         ...
 
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
@@ -99,7 +109,8 @@ class Lab(Protocol):
         ...
 
     def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
-        """Run the cell; `on_step` hears the name of each interval as it begins. Raises HostError when no cell can run.
+        """Run the cell; `on_step` hears the name of each interval as it begins. Raises HostError
+        when no cell can run.
 
         On KeyboardInterrupt the cell is ended, and waited for, before the exception goes on.
         """

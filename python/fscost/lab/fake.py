@@ -1,4 +1,5 @@
-"""A lab that runs nothing: deterministic numbers with noise, and failures on request. For tests of everything else."""
+"""A lab that runs nothing: deterministic numbers with noise, and failures on request. For tests of
+everything else."""
 
 import math
 import random
@@ -17,8 +18,10 @@ _TYPE_FACTOR = {"ext4": 1.0, "xfs": 0.9, "btrfs": 1.6, "ext2": 0.8, "ext3": 1.1}
 
 @dataclass
 class FakeLab:
-    """`skip`: profile → because. `fail`: profile, or cell id → (kind, message). `stop_at`: order of a cell → the exception raised in its middle.
-    `unexplained`: profile → because. `miscount`: profile → bytes that its explanation has too many."""
+    """`skip`: profile → because. `fail`: profile, or cell id → (kind, message). `stop_at`: order of
+    a cell → the exception raised in its middle.
+    `unexplained`: profile → because. `miscount`: profile → bytes that its explanation has too
+    many."""
 
     skip: Mapping[str, str] = field(default_factory=dict)
     fail: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -43,7 +46,10 @@ class FakeLab:
             if key == "skip":
                 skip[value] = f"{value} is not in this kernel"
             elif key == "fail":
-                fail[value] = ("workload", "the command ended with status 1\nls: cannot access 'nowhere'")
+                fail[value] = (
+                    "workload",
+                    "the command ended with status 1\nls: cannot access 'nowhere'",
+                )
             elif key == "fail_mkfs":
                 fail[value] = ("mkfs", "mkfs refused: invalid option")
             elif key == "unexplained":
@@ -55,7 +61,10 @@ class FakeLab:
             elif key in ("delay_s", "noise"):
                 setattr(lab, key, float(value))
             else:
-                raise InputError(f"the fake lab knows no {key!r}", "delay_s, noise, skip, fail, fail_mkfs, unexplained or miscount")
+                raise InputError(
+                    f"the fake lab knows no {key!r}",
+                    "delay_s, noise, skip, fail, fail_mkfs, unexplained or miscount",
+                )
         lab.skip, lab.fail, lab.unexplained, lab.miscount = skip, fail, unexplained, miscount
         return lab
 
@@ -81,7 +90,11 @@ class FakeLab:
 
     def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
         """Nothing of the real host, so that golden files stay golden."""
-        return {"kernel": {"release": self.kernel}, "disk_server": "fake disk", "recordings_on": {"type": "tmpfs"}}
+        return {
+            "kernel": {"release": self.kernel},
+            "disk_server": "fake disk",
+            "recordings_on": {"type": "tmpfs"},
+        }
 
     def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
         """Numbers that depend on the profile and the cell's seed alone."""
@@ -99,14 +112,34 @@ class FakeLab:
         failure = self.fail.get(cell.profile.name) or self.fail.get(cell.id)
         if failure is not None:
             first = self._samples(cell)[:3]
-            return CellResult(cell, "failed", failure[1], samples=first, output=output, recording=recording, kind=failure[0])
+            return CellResult(
+                cell,
+                "failed",
+                failure[1],
+                samples=first,
+                output=output,
+                recording=recording,
+                kind=failure[0],
+            )
         if not options.keep_recording:
             recording.unlink()
         samples = self._samples(cell)
-        facts: dict[str, Any] = {"mounted": {"type": cell.profile.type, "options": cell.profile.mount_options or "relatime"}}
+        facts: dict[str, Any] = {
+            "mounted": {
+                "type": cell.profile.type,
+                "options": cell.profile.mount_options or "relatime",
+            }
+        }
         if cell.profile.name in self.unexplained:
             facts["not_explained"] = self.unexplained[cell.profile.name]
-        return CellResult(cell, "done", samples=samples, facts=facts, recording=recording if options.keep_recording else None, output=output)
+        return CellResult(
+            cell,
+            "done",
+            samples=samples,
+            facts=facts,
+            recording=recording if options.keep_recording else None,
+            output=output,
+        )
 
     def _samples(self, cell: Cell) -> list[Sample]:
         profile = cell.profile
@@ -118,7 +151,10 @@ class FakeLab:
         shared = math.exp(work.gauss(0, self.noise))
         samples: list[Sample] = []
         steps = [("mkfs", False, 0.2), ("mount", False, 0.01)]
-        steps += [(step.name, step.measured, 1.0 + index) for index, step in enumerate(cell.workload.steps)]
+        steps += [
+            (step.name, step.measured, 1.0 + index)
+            for index, step in enumerate(cell.workload.steps)
+        ]
         for phase, measured, size in steps:
             noisy = shared * math.exp(rng.gauss(0, self.noise))
             written = round(factor * size * noisy * (8 << 20) / 4096) * 4096
@@ -128,7 +164,10 @@ class FakeLab:
                 "device_write_bytes": ("bytes", written),
                 "device_read_bytes": ("bytes", written // 10),
                 "device_write_requests": ("count", written // 65536),
-                "device_flushes": ("count", 0 if "^has_journal" in profile.mkfs_flags else round(3 * size) + 1),
+                "device_flushes": (
+                    "count",
+                    0 if "^has_journal" in profile.mkfs_flags else round(3 * size) + 1,
+                ),
                 "program_write_bytes": ("bytes", program),
                 "wall_s": ("s", wall),
                 "cpu_s": ("s", wall / 2),
@@ -139,19 +178,27 @@ class FakeLab:
                 if metric.startswith("device_"):
                     samples.append(Sample(phase, measured, "main", metric, unit, float(value)))
             if program:
-                samples.append(Sample(phase, measured, "", "write_amplification", "ratio", written / program))
+                samples.append(
+                    Sample(phase, measured, "", "write_amplification", "ratio", written / program)
+                )
             if profile.name not in self.unexplained:
                 explained = _explained(cell, written)
                 explained["metadata_write_bytes"] += self.miscount.get(profile.name, 0)
-                samples += [Sample(phase, measured, "", metric, "bytes", float(value)) for metric, value in explained.items()]
+                samples += [
+                    Sample(phase, measured, "", metric, "bytes", float(value))
+                    for metric, value in explained.items()
+                ]
         return samples
 
 
 def _explained(cell: Cell, written: int) -> dict[str, int]:
-    """Some of what the classifier would say: a third of journal and metadata is access times, unless they are off."""
+    """Some of what the classifier would say: a third of journal and metadata is access times,
+    unless they are off."""
     profile = cell.profile
     data = written * 6 // 10
-    journal = 0 if "^has_journal" in profile.mkfs_flags or profile.type == "btrfs" else written * 2 // 10
+    journal = (
+        0 if "^has_journal" in profile.mkfs_flags or profile.type == "btrfs" else written * 2 // 10
+    )
     metadata = written - data - journal
     off = "noatime" in profile.mount_options
     journal_atime, atime = (0, 0) if off else (journal // 3, journal // 3 + metadata // 3)
@@ -167,5 +214,12 @@ def _explained(cell: Cell, written: int) -> dict[str, int]:
         block: metadata,
         "superblock": 0,
     }
-    reasons = {"data": data, "names": written - data - atime, "atime": atime, "mixed": 0, "journal_atime": journal_atime, "unknown_cause": 0}
+    reasons = {
+        "data": data,
+        "names": written - data - atime,
+        "atime": atime,
+        "mixed": 0,
+        "journal_atime": journal_atime,
+        "unknown_cause": 0,
+    }
     return {f"{name}_write_bytes": value for name, value in (parts | reasons).items()}

@@ -31,15 +31,22 @@ def catalogue() -> list[Profile]:
 
 
 def resolve(text: str) -> Profile:
-    """The profile that `text` spells: a name of the catalogue or a type, then flags of its mkfs, `-o` mount options, and `on md` an array."""
+    """The profile that `text` spells: a name of the catalogue or a type, then flags of its mkfs,
+    `-o` mount options, and `on md` an array."""
     words = split_words(text)
     first, rest = words[0], words[1:]
     named = {profile.name: profile for profile in catalogue()}
     if first in named and not rest:
         return named[first]
     if first not in named and first not in known_types():
-        remedy = did_you_mean(first, [*named, *formattable_types()]) or f"types: {', '.join(formattable_types())}"
-        raise InputError(f"profile '{text}': no file system or profile is called '{first}'", f"{remedy} (`fscost profiles` lists all)")
+        remedy = (
+            did_you_mean(first, [*named, *formattable_types()])
+            or f"types: {', '.join(formattable_types())}"
+        )
+        raise InputError(
+            f"profile '{text}': no file system or profile is called '{first}'",
+            f"{remedy} (`fscost profiles` lists all)",
+        )
     base = named.get(first, Profile(first, first))
     name = " ".join(text.split())
     try:
@@ -49,7 +56,8 @@ def resolve(text: str) -> Profile:
 
 
 def why_not(profile: Profile) -> str | None:
-    """Why no lab of this version can format `profile`, or None: a lab skips the cell with these words."""
+    """Why no lab of this version can format `profile`, or None: a lab skips the cell with these
+    words."""
     if family_of(profile.type) is not None:
         return None
     tool = LATER.get(profile.type, f"mkfs.{profile.type}")
@@ -57,10 +65,13 @@ def why_not(profile: Profile) -> str | None:
 
 
 def plan_format(profile: Profile, *, disk_size_bytes: int, seed: int) -> FormatPlan:
-    """Every command that makes and mounts `profile`; `disk_size_bytes` is the size of disks that do not set their own."""
+    """Every command that makes and mounts `profile`; `disk_size_bytes` is the size of disks that do
+    not set their own."""
     family = family_of(profile.type)
     if family is None:
-        raise InputError(f"profile '{profile.name}': {why_not(profile)}", f"use {', '.join(formattable_types())}")
+        raise InputError(
+            f"profile '{profile.name}': {why_not(profile)}", f"use {', '.join(formattable_types())}"
+        )
     flags, _ = split_flags(family.grammar(profile.type), profile.mkfs_flags)
     main = profile.disks[0]
     plan = family.plan(without_array(profile), flags, main.size_bytes or disk_size_bytes, seed)

@@ -1,4 +1,5 @@
-"""md arrays: `… on md -l 5 -n 3`, mdadm's own flags. The members are disks of the cell, `{disk.m0}` and so on, and `{disk.main}` is the array."""
+"""md arrays: `… on md -l 5 -n 3`, mdadm's own flags. The members are disks of the cell, `{disk.m0}`
+and so on, and `{disk.main}` is the array."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,30 +15,52 @@ _LEVELS = {"linear": 2, "0": 2, "1": 2, "4": 3, "5": 3, "6": 4, "10": 2}
 """Level, and how many members it needs at least."""
 _MOST_MEMBERS = 16
 
-# mdadm(8), create mode: what shapes an array. Spares, journals and bitmaps in files would be disks and files of the host.
+# mdadm(8), create mode: what shapes an array. Spares, journals and bitmaps in files would be disks
+# and files of the host.
 _GRAMMAR = Grammar(
     "mdadm --create",
     "l:n:c:p:b:e:k:",
-    ("level=", "raid-devices=", "chunk=", "layout=", "bitmap=", "bitmap-chunk=", "metadata=", "consistency-policy="),
+    (
+        "level=",
+        "raid-devices=",
+        "chunk=",
+        "layout=",
+        "bitmap=",
+        "bitmap-chunk=",
+        "metadata=",
+        "consistency-policy=",
+    ),
 )
 
 
 def split_array(words: Sequence[str]) -> tuple[list[str], Array | None, list[str]]:
-    """The words before `on md`; the array behind it, if any; and the mount options that came after it."""
+    """The words before `on md`; the array behind it, if any; and the mount options that came after
+    it."""
     places = [at for at in range(len(words)) if tuple(words[at : at + 2]) == _WORDS]
     if not places:
         return list(words), None, []
     flags, options = split_flags(_GRAMMAR, words[places[0] + 2 :])
     for bitmap in values_of(flags, "-b", "--bitmap"):
         if bitmap not in ("internal", "none"):
-            raise InputError(f"md: --bitmap {bitmap} would be a file of the host", "write --bitmap internal or --bitmap none")
+            raise InputError(
+                f"md: --bitmap {bitmap} would be a file of the host",
+                "write --bitmap internal or --bitmap none",
+            )
     rest = [flag for flag in flags if flag[0] not in ("-l", "--level", "-n", "--raid-devices")]
-    level = _one([given.removeprefix("raid") for given in values_of(flags, "-l", "--level")], "level", "-l 5")
+    level = _one(
+        [given.removeprefix("raid") for given in values_of(flags, "-l", "--level")], "level", "-l 5"
+    )
     if level not in _LEVELS:
         raise InputError(f"md: no level {level}", f"there are {', '.join(_LEVELS)}")
     members = _one(values_of(flags, "-n", "--raid-devices"), "number of disks", "-n 3")
-    if not members.isascii() or not members.isdecimal() or not _LEVELS[level] <= int(members[:3]) <= _MOST_MEMBERS:
-        raise InputError(f"md: level {level} on {members} disks", f"it takes {_LEVELS[level]} to {_MOST_MEMBERS}")
+    if (
+        not members.isascii()
+        or not members.isdecimal()
+        or not _LEVELS[level] <= int(members[:3]) <= _MOST_MEMBERS
+    ):
+        raise InputError(
+            f"md: level {level} on {members} disks", f"it takes {_LEVELS[level]} to {_MOST_MEMBERS}"
+        )
     return list(words[: places[0]]), Array(level, int(members), words_of(rest)), options
 
 
@@ -49,17 +72,35 @@ def member_disks(array: Array) -> tuple[DiskSpec, ...]:
 def without_array(profile: Profile) -> Profile:
     """The profile as its mkfs sees it: the array is the main disk."""
     members = 0 if profile.array is None else profile.array.members
-    return replace(profile, array=None, disks=(DiskSpec(), *profile.disks[members:])) if members else profile
+    return (
+        replace(profile, array=None, disks=(DiskSpec(), *profile.disks[members:]))
+        if members
+        else profile
+    )
 
 
 def on_array(plan: FormatPlan, array: Array, seed: int) -> FormatPlan:
     """The plan of a file system, on an array instead of on `{disk.main}`.
 
-    The disks are fresh, all zeroes, and so is their parity: `--assume-clean` says what is true, and no resync writes after the mount.
+    The disks are fresh, all zeroes, and so is their parity: `--assume-clean` says what is true, and
+    no resync writes after the mount.
     """
     create = (
-        *("mdadm", "--create", _DEVICE, "--run", "--quiet", "--assume-clean", f"--level={array.level}", f"--raid-devices={array.members}"),
-        *("--homehost=fscost", "--name=fscost", f"--uuid={seeded_uuid(seed, 'array').replace('-', '')}"),
+        *(
+            "mdadm",
+            "--create",
+            _DEVICE,
+            "--run",
+            "--quiet",
+            "--assume-clean",
+            f"--level={array.level}",
+            f"--raid-devices={array.members}",
+        ),
+        *(
+            "--homehost=fscost",
+            "--name=fscost",
+            f"--uuid={seeded_uuid(seed, 'array').replace('-', '')}",
+        ),
         *array.flags,
         *(f"{{disk.{disk.name}}}" for disk in member_disks(array)),
     )
@@ -75,12 +116,18 @@ def on_array(plan: FormatPlan, array: Array, seed: int) -> FormatPlan:
         after_mount=tuple(map(moved, plan.after_mount)),
         background=tuple(map(moved, plan.background)),
         after_unmount=(("mdadm", "--stop", "--quiet", _DEVICE),),
-        inspect=(*((name, moved(command)) for name, command in plan.inspect), ("array", ("mdadm", "--detail", _DEVICE))),
+        inspect=(
+            *((name, moved(command)) for name, command in plan.inspect),
+            ("array", ("mdadm", "--detail", _DEVICE)),
+        ),
         needs_tools=tuple(dict.fromkeys(("mdadm", *plan.needs_tools))),
     )
 
 
 def _one(given: Sequence[str], what: str, example: str) -> str:
     if len(given) != 1:
-        raise InputError(f"md: {'no' if not given else 'more than one'} {what}", f"write it once, as in 'ext4 on md -l 5 -n 3' ({example})")
+        raise InputError(
+            f"md: {'no' if not given else 'more than one'} {what}",
+            f"write it once, as in 'ext4 on md -l 5 -n 3' ({example})",
+        )
     return given[0]

@@ -1,4 +1,5 @@
-"""The flags of one mkfs: split, checked for what must never be in a profile, and taken apart again."""
+"""The flags of one mkfs: split, checked for what must never be in a profile, and taken apart
+again."""
 
 import getopt
 import re
@@ -15,7 +16,8 @@ Flag = tuple[str, str]  # ("-O", "^has_journal"); ("-K", "") for a flag without 
 class Grammar:
     """What a mkfs accepts, in getopt's own notation, and what of it a profile may not use.
 
-    `device_keys` lists the sub-options that name a device (`-J device=`), `device_flags` the flags that do (`-j DEVICE`, also a comma list): a
+    `device_keys` lists the sub-options that name a device (`-J device=`), `device_flags` the flags
+    that do (`-j DEVICE`, also a comma list): a
     profile may only give them one of the cell's own disks.
     """
 
@@ -28,7 +30,8 @@ class Grammar:
 
 
 def split_flags(grammar: Grammar, words: Sequence[str]) -> tuple[list[Flag], list[str]]:
-    """mkfs flags, and the values of every `-o`, which in a profile always means mount options (mke2fs's own -o included)."""
+    """mkfs flags, and the values of every `-o`, which in a profile always means mount options
+    (mke2fs's own -o included)."""
     short = grammar.short.replace("o:", "") + "o:"
     try:
         pairs, rest = getopt.gnu_getopt(list(words), short, list(grammar.long))
@@ -44,12 +47,16 @@ def split_flags(grammar: Grammar, words: Sequence[str]) -> tuple[list[Flag], lis
         )
     for flag, value in pairs:
         _check(grammar, flag, value)
-    return [pair for pair in pairs if pair[0] != "-o"], [value for flag, value in pairs if flag == "-o"]
+    return [pair for pair in pairs if pair[0] != "-o"], [
+        value for flag, value in pairs if flag == "-o"
+    ]
 
 
 def _check(grammar: Grammar, flag: str, value: str) -> None:
     if not value and _takes_value(grammar, flag):
-        raise InputError(f"flags: {flag} has an empty value", f"give {flag} a value, or leave it out")
+        raise InputError(
+            f"flags: {flag} has an empty value", f"give {flag} a value, or leave it out"
+        )
     if flag in grammar.refused:
         raise InputError(f"flags: {flag} cannot be part of a profile", grammar.refused[flag])
     if flag in grammar.device_flags:
@@ -61,13 +68,21 @@ def _check(grammar: Grammar, flag: str, value: str) -> None:
 
 
 def _takes_value(grammar: Grammar, flag: str) -> bool:
-    return f"{flag[2:]}=" in grammar.long if flag.startswith("--") else f"{flag[1:]}:" in grammar.short + "o:"
+    return (
+        f"{flag[2:]}=" in grammar.long
+        if flag.startswith("--")
+        else f"{flag[1:]}:" in grammar.short + "o:"
+    )
 
 
 def check_device_value(where: str, value: str, joint: str = "=") -> None:
-    """Refuse a device that is not one of the cell's own disks: a profile must never reach a real one."""
+    """Refuse a device that is not one of the cell's own disks: a profile must never reach a real
+    one."""
     if not DISK_PLACEHOLDER.fullmatch(value):
-        raise InputError(f"{where}{joint}{value}: not a disk of this profile", f"write {where.split()[-1]}{joint}{{disk.journal}}")
+        raise InputError(
+            f"{where}{joint}{value}: not a disk of this profile",
+            f"write {where.split()[-1]}{joint}{{disk.journal}}",
+        )
 
 
 def suboptions(value: str) -> list[tuple[str, str]]:

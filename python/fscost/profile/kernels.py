@@ -14,4 +14,7 @@ def on_kernels(found: Profile, kernels: Sequence[str]) -> list[Profile]:
         raise InputError(f"--kernel names one twice: {', '.join(kernels)}", "name each once")
     if len(kernels) < 2:
         return [replace(found, kernel="".join(kernels))]
-    return [replace(found, kernel=kernel, name=f"{found.name} @{Path(kernel).name}") for kernel in kernels]
+    return [
+        replace(found, kernel=kernel, name=f"{found.name} @{Path(kernel).name}")
+        for kernel in kernels
+    ]

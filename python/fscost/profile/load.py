@@ -28,13 +28,16 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 @cache
 def load_catalogue() -> tuple[Profile, ...]:
-    """Every profile of our data files, in the order of the files. Read once: the files are part of the program."""
+    """Every profile of our data files, in the order of the files. Read once: the files are part of
+    the program."""
     folder = resources.files("fscost.profile") / "catalogue"
     profiles: dict[str, Profile] = {}
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         for profile in read_catalogue(file.name, file.read_text(encoding="utf-8")):
             if profile.name in profiles:
-                raise InputError(f"{file.name}: '{profile.name}' is in another file too", "give it another name")
+                raise InputError(
+                    f"{file.name}: '{profile.name}' is in another file too", "give it another name"
+                )
             profiles[profile.name] = profile
     return tuple(profiles.values())
 
@@ -44,23 +47,35 @@ def read_catalogue(file: str, text: str) -> list[Profile]:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{file}: {error}", "see the other files of the catalogue for the form") from None
+        raise InputError(
+            f"{file}: {error}", "see the other files of the catalogue for the form"
+        ) from None
     return [_read_profile(file, name, table) for name, table in tables.items()]
 
 
 def _read_profile(file: str, name: str, table: Any) -> Profile:
-    _require(bool(_NAME.fullmatch(name)), file, name, "", "a name is lower-case words joined by '-'")
+    _require(
+        bool(_NAME.fullmatch(name)), file, name, "", "a name is lower-case words joined by '-'"
+    )
     _require(isinstance(table, dict), file, name, "", "a profile is a table")
     for key, value in table.items():
         _require(key in _FIELDS, file, name, key, f"no such field; there are {', '.join(_FIELDS)}")
-        _require(isinstance(value, _FIELDS[key]), file, name, key, f"must be a {_FIELDS[key].__name__}")
+        _require(
+            isinstance(value, _FIELDS[key]), file, name, key, f"must be a {_FIELDS[key].__name__}"
+        )
     for key in _REQUIRED:
         _require(bool(table.get(key)), file, name, key, "is missing")
     for key in ("summary", "refused"):
         _require("\n" not in table.get(key, ""), file, name, key, "must be one line")
     try:
         words = split_words(table["spelling"])
-        _require(family_of(words[0]) is not None, file, name, "spelling", "must begin with a type that has a family")
+        _require(
+            family_of(words[0]) is not None,
+            file,
+            name,
+            "spelling",
+            "must begin with a type that has a family",
+        )
         profile = extend(Profile(name, words[0]), name, words[1:])
     except InputError as error:
         raise InputError(f"{file}: {name}.spelling: {error.what}", error.remedy) from None
@@ -75,22 +90,40 @@ def _read_profile(file: str, name: str, table: Any) -> Profile:
     )
 
 
-def _disks(file: str, name: str, disks: tuple[DiskSpec, ...], table: Mapping[str, Any]) -> tuple[DiskSpec, ...]:
+def _disks(
+    file: str, name: str, disks: tuple[DiskSpec, ...], table: Mapping[str, Any]
+) -> tuple[DiskSpec, ...]:
     """`disks.journal = { size_mib = 256 }`; size 0 is the size that the run asks for."""
     named = {disk.name: disk for disk in disks}
     for disk, spec in table.items():
         where = f"disks.{disk}"
-        _require(isinstance(spec, dict) and set(spec) == {"size_mib"}, file, name, where, "must be { size_mib = NUMBER }")
+        _require(
+            isinstance(spec, dict) and set(spec) == {"size_mib"},
+            file,
+            name,
+            where,
+            "must be { size_mib = NUMBER }",
+        )
         size_mib = spec["size_mib"]
-        _require(isinstance(size_mib, int) and size_mib >= 0, file, name, f"{where}.size_mib", "must be a whole number")
+        _require(
+            isinstance(size_mib, int) and size_mib >= 0,
+            file,
+            name,
+            f"{where}.size_mib",
+            "must be a whole number",
+        )
         named[disk] = DiskSpec(disk, size_mib << 20)
     return tuple(named.values())
 
 
-def _commands(file: str, name: str, key: str, table: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+def _commands(
+    file: str, name: str, key: str, table: Mapping[str, Any]
+) -> tuple[tuple[str, ...], ...]:
     commands = table.get(key, [])
     for command in commands:
-        words = isinstance(command, list) and command and all(isinstance(word, str) for word in command)
+        words = (
+            isinstance(command, list) and command and all(isinstance(word, str) for word in command)
+        )
         _require(bool(words), file, name, key, "must be a list of argument lists")
     return tuple(tuple(command) for command in commands)
 

@@ -1,4 +1,5 @@
-"""Suggestions for words that mkfs or the kernel refused. Only they know what is right: nothing is refused by these lists."""
+"""Suggestions for words that mkfs or the kernel refused. Only they know what is right: nothing is
+refused by these lists."""
 
 from fscost.errors import did_you_mean
 from fscost.profile.flags import suboptions
@@ -21,14 +22,22 @@ _FEATURES = (
 
 
 def suggestion(profile: Profile, kind: str) -> str | None:
-    """For a profile that failed in `mkfs` or `mount`: the word that is close to a known one, and that one."""
+    """For a profile that failed in `mkfs` or `mount`: the word that is close to a known one, and
+    that one."""
     family = "ext" if profile.type.startswith("ext") else profile.type
     if kind == "mount":
-        given = [key for key, _ in suboptions(profile.mount_options)] if profile.mount_options else []
+        given = (
+            [key for key, _ in suboptions(profile.mount_options)] if profile.mount_options else []
+        )
         known = f"{_OPTIONS['']} {_OPTIONS.get(family, '')}".split()
     elif kind == "mkfs" and family == "ext":
         flags = list(zip(profile.mkfs_flags, profile.mkfs_flags[1:], strict=False))
-        given = [feature.lstrip("^") for flag, value in flags if flag == "-O" for feature in value.split(",")]
+        given = [
+            feature.lstrip("^")
+            for flag, value in flags
+            if flag == "-O"
+            for feature in value.split(",")
+        ]
         known = _FEATURES.split()
     else:
         return None

@@ -15,7 +15,8 @@ class DiskSpec:
 
 @dataclass(frozen=True)
 class Array:
-    """An md array below a file system: level, number of members, and the other flags of `mdadm --create`."""
+    """An md array below a file system: level, number of members, and the other flags of `mdadm
+    --create`."""
 
     level: str
     members: int
@@ -26,8 +27,10 @@ class Array:
 class Profile:
     """A file system as people spell it: type, mkfs's own flags, mount options.
 
-    `after_mkfs`, `after_mount` and `background` are argument lists run as root, with `{disk.main}`, `{disk.journal}` and `{dir}` replaced by
-    the agent. `after_mkfs` belongs to the interval `mkfs`, `after_mount` to the interval `mount`; `background` runs as long as the file
+    `after_mkfs`, `after_mount` and `background` are argument lists run as root, with `{disk.main}`,
+    `{disk.journal}` and `{dir}` replaced by
+    the agent. `after_mkfs` belongs to the interval `mkfs`, `after_mount` to the interval `mount`;
+    `background` runs as long as the file
     system is mounted: a cleaner.
     """
 
@@ -44,12 +47,14 @@ class Profile:
     kernel: str = ""
     """Of the VM lab: a name that it knows, or the path of an image; empty: the lab's own."""
     refused: str = ""
-    """Why today's kernels do not mount it; empty for what works. Such a profile is still run: the kernel has the last word."""
+    """Why today's kernels do not mount it; empty for what works. Such a profile is still run: the
+    kernel has the last word."""
 
 
 @dataclass(frozen=True)
 class FormatPlan:
-    """What the lab runs for a profile on given disks: every command complete but for the `{disk.NAME}` and `{dir}` placeholders."""
+    """What the lab runs for a profile on given disks: every command complete but for the
+    `{disk.NAME}` and `{dir}` placeholders."""
 
     mkfs: tuple[tuple[str, ...], ...]
     mount_type: str
@@ -60,6 +65,8 @@ class FormatPlan:
     background: tuple[tuple[str, ...], ...] = ()
     after_unmount: tuple[tuple[str, ...], ...] = ()
     sync_tracepoints: tuple[str, ...] = ()
-    """The kernel's tracepoints that each fsync, fdatasync and O_SYNC write on such a file system passes once."""
+    """The kernel's tracepoints that each fsync, fdatasync and O_SYNC write on such a file system
+    passes once."""
     needs_tools: tuple[str, ...] = field(default=())
-    """Programs that must be on PATH; the cell is skipped, with the package that brings it, when one is missing."""
+    """Programs that must be on PATH; the cell is skipped, with the package that brings it, when one
+    is missing."""

@@ -1,4 +1,5 @@
-"""Which distribution package brings a program: for 'needs …, apt-get install …' in skips and in `fscost doctor`."""
+"""Which distribution package brings a program: for 'needs …, apt-get install …' in skips and in
+`fscost doctor`."""
 
 # Names are Debian's and Ubuntu's; other distributions mostly agree.
 PACKAGES: dict[str, str] = {
@@ -56,5 +57,6 @@ PACKAGES: dict[str, str] = {
 
 
 def package_of(tool: str) -> str:
-    """The package that brings `tool`; the tool's own name when it is not in our table, which is right more often than not."""
+    """The package that brings `tool`; the tool's own name when it is not in our table, which is
+    right more often than not."""
     return PACKAGES.get(tool, tool)

@@ -1,4 +1,5 @@
-"""A profile as people write it: the type or a name of the catalogue, mkfs's own flags, `-o` with mount options, `on md` with mdadm's."""
+"""A profile as people write it: the type or a name of the catalogue, mkfs's own flags, `-o` with
+mount options, `on md` with mdadm's."""
 
 import shlex
 from collections.abc import Sequence
@@ -10,13 +11,16 @@ from fscost.profile.families import family_of
 from fscost.profile.flags import DISK_PLACEHOLDER, check_device_value, split_flags, words_of
 from fscost.profile.model import DiskSpec, Profile
 
-JOURNAL_BYTES = 256 << 20  # of a second disk whose size nobody gave; plenty for any journal, and soon zeroed by mkfs.xfs
+JOURNAL_BYTES = (
+    256 << 20
+)  # of a second disk whose size nobody gave; plenty for any journal, and soon zeroed by mkfs.xfs
 
 _LONGEST = 1000  # characters; a profile is the name of a row in every table
 
 _DEVICE_OPTIONS = frozenset({"device", "jdev", "journal_dev", "journal_path", "logdev", "rtdev"})
 
-# Of each set the kernel heeds one, not always the last (mount(2): strictatime beats noatime): an extension replaces its base's.
+# Of each set the kernel heeds one, not always the last (mount(2): strictatime beats noatime): an
+# extension replaces its base's.
 _EXCLUSIVE = (
     frozenset({"atime", "noatime", "relatime", "norelatime", "strictatime", "nostrictatime"}),
     frozenset({"lazytime", "nolazytime"}),
@@ -24,19 +28,30 @@ _EXCLUSIVE = (
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a profile as a shell would split them; InputError for what no shell would take."""
+    """The words of a profile as a shell would split them; InputError for what no shell would
+    take."""
     if unprintable := next((c for c in text if not c.isprintable() and c != "\t"), None):
         is_byte = 0xDC80 <= ord(unprintable) <= 0xDCFF  # os.fsdecode()
-        what = f"the byte 0x{ord(unprintable) - 0xDC00:02x}, which is not UTF-8" if is_byte else repr(unprintable)
+        what = (
+            f"the byte 0x{ord(unprintable) - 0xDC00:02x}, which is not UTF-8"
+            if is_byte
+            else repr(unprintable)
+        )
         raise InputError(f"profile: contains {what}", "a profile is one line of text")
     if len(text) > _LONGEST:
-        raise InputError(f"profile '{text[:40]}…': {len(text):,} characters", f"a profile has at most {_LONGEST:,}")
+        raise InputError(
+            f"profile '{text[:40]}…': {len(text):,} characters",
+            f"a profile has at most {_LONGEST:,}",
+        )
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise InputError(f"profile '{text}': {str(error).lower()}", "close the quotes") from None
     if not words:
-        raise InputError("profile: empty", "write a type with flags, as 'ext4 -o noatime', or a name that `fscost profiles` lists")
+        raise InputError(
+            "profile: empty",
+            "write a type with flags, as 'ext4 -o noatime', or a name that `fscost profiles` lists",
+        )
     return words
 
 
@@ -59,7 +74,9 @@ def extend(base: Profile, name: str, words: Sequence[str]) -> Profile:
     )
     if array is not None:
         former = 1 if base.array is None else base.array.members
-        profile = replace(profile, array=array, disks=(*member_disks(array), *profile.disks[former:]))
+        profile = replace(
+            profile, array=array, disks=(*member_disks(array), *profile.disks[former:])
+        )
     return replace(profile, disks=_with_mentioned_disks(profile))
 
 
@@ -70,9 +87,14 @@ def check_mount_options(options: str) -> None:
     for item in options.split(","):
         key, _, value = item.partition("=")
         if not key or any(c.isspace() for c in item):
-            raise InputError(f"-o: '{options}' is not a comma list of mount options", "write them as in -o noatime,commit=30")
+            raise InputError(
+                f"-o: '{options}' is not a comma list of mount options",
+                "write them as in -o noatime,commit=30",
+            )
         if key == "loop":
-            raise InputError("-o loop: the disks of a profile are block devices already", "leave it out")
+            raise InputError(
+                "-o loop: the disks of a profile are block devices already", "leave it out"
+            )
         if key in _DEVICE_OPTIONS:
             check_device_value(f"-o {key}", value)
 
@@ -86,8 +108,12 @@ def merge_mount_options(base: str, added: str) -> str:
 
 
 def _with_mentioned_disks(profile: Profile) -> tuple[DiskSpec, ...]:
-    """The profile's disks, and one more for each `{disk.NAME}` that its flags or options speak of."""
+    """The profile's disks, and one more for each `{disk.NAME}` that its flags or options speak
+    of."""
     known = {disk.name for disk in profile.disks} | {"main"}
     text = " ".join((*profile.mkfs_flags, profile.mount_options))
     mentioned = dict.fromkeys(DISK_PLACEHOLDER.findall(text))
-    return (*profile.disks, *(DiskSpec(name, JOURNAL_BYTES) for name in mentioned if name not in known))
+    return (
+        *profile.disks,
+        *(DiskSpec(name, JOURNAL_BYTES) for name in mentioned if name not in known),
+    )

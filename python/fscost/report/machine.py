@@ -19,14 +19,21 @@ def json_text(results: RunResults, view: View) -> str:
     cells = manifest.pop("cells")
     skipped = manifest.pop("skipped")
     run = {"folder": str(results.folder), **manifest, "order": [cell["cell"] for cell in cells]}
-    failed = [_without(cell, "facts", "samples_sha256", "files_sha256") for cell in cells if cell["status"] == "failed"]
+    failed = [
+        _without(cell, "facts", "samples_sha256", "files_sha256")
+        for cell in cells
+        if cell["status"] == "failed"
+    ]
     value = {
         "run": run,
         "rows": [asdict(row) for row in view.rows],
         "findings": list(view.breakdown.findings),
         "skipped": skipped,
         "failed": failed,
-        "not_explained": [{"profile": profile, "because": because} for profile, because in view.breakdown.not_explained.items()],
+        "not_explained": [
+            {"profile": profile, "because": because}
+            for profile, because in view.breakdown.not_explained.items()
+        ],
     }
     return json.dumps(value, indent=1, allow_nan=False) + "\n"
 

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from fscost.view.grid import Grid
 from fscost.view.run import View
 
-_ESCAPED = str.maketrans({character: f"\\{character}" for character in r"\`*_{}[]<>|~^#"} | {"\n": "<br>"})
+_ESCAPED = str.maketrans(
+    {character: f"\\{character}" for character in r"\`*_{}[]<>|~^#"} | {"\n": "<br>"}
+)
 
 
 def text(view: View, folder: str) -> str:
@@ -16,7 +18,11 @@ def text(view: View, folder: str) -> str:
     blocks.append("  \n".join(map(escape, view.about)))
     found = view.breakdown
     if found.grid.rows:
-        blocks += [f"{escape(found.grid.title)}:", table(found.grid), "  \n".join(map(escape, found.notes))]
+        blocks += [
+            f"{escape(found.grid.title)}:",
+            table(found.grid),
+            "  \n".join(map(escape, found.notes)),
+        ]
     if found.findings:
         blocks.append("\n".join(f"- {escape(line)}" for line in found.findings))
     if view.disks is not None and view.disks.rows:
@@ -32,7 +38,14 @@ def text(view: View, folder: str) -> str:
 def table(grid: Grid) -> str:
     """A Markdown table."""
     rule = [":--" if index in grid.left else "--:" for index in range(len(grid.header))]
-    return "\n".join(_line(row) for row in ([escape(name) for name in grid.header], rule, *([escape(cell) for cell in row] for row in grid.rows)))
+    return "\n".join(
+        _line(row)
+        for row in (
+            [escape(name) for name in grid.header],
+            rule,
+            *([escape(cell) for cell in row] for row in grid.rows),
+        )
+    )
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -1,4 +1,5 @@
-"""A run for people at a terminal, or in a pipe: there without colour and without trailing blanks."""
+"""A run for people at a terminal, or in a pipe: there without colour and without trailing
+blanks."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -21,9 +22,14 @@ _WIDEST = 120
 _VERDICT_STYLES = {"less": "green", "more": "red", "not shown": "dim", "baseline": "dim"}
 _COLUMNS_PER_PROFILE = 10
 _LONGEST_WORD = 16
-_NARROW_COLUMNS = {"device written": 8, "ratio": 8, "verdict": 8, "wall": 8, "CPU": 6, "space": 6} | dict.fromkeys(
-    ("data", "journal", "metadata", "unknown", "of it atime"), 8
-)
+_NARROW_COLUMNS = {
+    "device written": 8,
+    "ratio": 8,
+    "verdict": 8,
+    "wall": 8,
+    "CPU": 6,
+    "space": 6,
+} | dict.fromkeys(("data", "journal", "metadata", "unknown", "of it atime"), 8)
 _MARK_STYLES = dict(zip(BAR_MARKS, ("blue", "magenta", "yellow", "red", "dim"), strict=True))
 
 
@@ -41,7 +47,17 @@ def print_parts(title: str, parts: Sequence[Grid | str], file: TextIO) -> None:
         _print_parts(title, parts, Console(file=file, width=columns(file), highlight=False))
         return
     buffer = StringIO()
-    _print_parts(title, parts, Console(file=buffer, width=columns(file), color_system=None, force_terminal=False, highlight=False))
+    _print_parts(
+        title,
+        parts,
+        Console(
+            file=buffer,
+            width=columns(file),
+            color_system=None,
+            force_terminal=False,
+            highlight=False,
+        ),
+    )
     file.write("".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines()))
 
 
@@ -63,7 +79,11 @@ def _print_parts(title: str, parts: Sequence[Grid | str], console: Console) -> N
 def text(view: View, folder: str, width: int) -> str:
     """Without colour."""
     buffer = StringIO()
-    _print(view, Console(file=buffer, width=width, color_system=None, force_terminal=False, highlight=False), folder)
+    _print(
+        view,
+        Console(file=buffer, width=width, color_system=None, force_terminal=False, highlight=False),
+        folder,
+    )
     return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
 
 
@@ -126,7 +146,9 @@ def _print_breakdown(found: Breakdown, console: Console) -> None:
 
 
 def _table(grid: Grid, width: int) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 1 if width < _ROOMY else 2, 0, 0), header_style="bold")
+    table = Table(
+        box=None, pad_edge=False, padding=(0, 1 if width < _ROOMY else 2, 0, 0), header_style="bold"
+    )
     names = [row[0] for row in grid.rows]
     longest = max(map(len, names), default=0)
     word = max((len(part) for name in names for part in name.split()), default=0)
@@ -143,7 +165,12 @@ def _table(grid: Grid, width: int) -> Table:
         )
     for row in grid.rows:
         cells = [Text(cell, style=_VERDICT_STYLES.get(cell, "")) for cell in row]
-        table.add_row(*(_marked(row[index]) if grid.header[index] == BAR else cell for index, cell in enumerate(cells)))
+        table.add_row(
+            *(
+                _marked(row[index]) if grid.header[index] == BAR else cell
+                for index, cell in enumerate(cells)
+            )
+        )
     return table
 
 
@@ -163,4 +190,6 @@ def _parts(grid: Grid, width: int) -> Iterator[Grid]:
     for begin in range(1, len(grid.header), room):
         chosen = [0, *range(begin, min(begin + room, len(grid.header)))]
         title = grid.title if begin == 1 else f"{grid.title.partition(';')[0]} (continued)"
-        yield Grid(title, [grid.header[i] for i in chosen], [[row[i] for i in chosen] for row in grid.rows])
+        yield Grid(
+            title, [grid.header[i] for i in chosen], [[row[i] for i in chosen] for row in grid.rows]
+        )

@@ -1,4 +1,5 @@
-"""Reading JSON that may be anything: each field checked, each complaint names the file and the field."""
+"""Reading JSON that may be anything: each field checked, each complaint names the file and the
+field."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +8,9 @@ from typing import Any
 
 from fscost.errors import InputError
 
-REMEDY = "the file was changed or damaged: run the comparison again, or restore the file from a copy"
+REMEDY = (
+    "the file was changed or damaged: run the comparison again, or restore the file from a copy"
+)
 
 
 class Fields:
@@ -62,7 +65,10 @@ class Fields:
 
     def objects(self, name: str) -> list["Fields"]:
         """A list of JSON objects."""
-        return [Fields(self.file, entry, f"{self._path(name)}[{index}]") for index, entry in enumerate(self._list(name))]
+        return [
+            Fields(self.file, entry, f"{self._path(name)}[{index}]")
+            for index, entry in enumerate(self._list(name))
+        ]
 
     def texts(self, name: str) -> list[str]:
         """A list of strings."""
@@ -110,5 +116,13 @@ class Fields:
 
 
 def _kind(value: Any) -> str:
-    names = {type(None): "null", bool: "true or false", str: "a string", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    names = {
+        type(None): "null",
+        bool: "true or false",
+        str: "a string",
+        int: "a number",
+        float: "a number",
+        list: "a list",
+        dict: "an object",
+    }
     return names.get(type(value), "something else")

@@ -24,7 +24,8 @@ _LARGEST_MANIFEST_BYTES = 256 << 20
 _LARGEST_SAMPLES_BYTES = 256 << 20
 _LONGEST_TEXT_BYTES = 4096
 _MOST_SAMPLES = 4_000_000
-"""A run of a hundred cells has some ten thousand; a file that claims more was not written by fscost."""
+"""A run of a hundred cells has some ten thousand; a file that claims more was not written by
+fscost."""
 _TEXTS = [field.name for field in SCHEMA if field.type == pa.string()]
 
 
@@ -38,19 +39,27 @@ class RunResults:
 
 
 def load(folder: Path, *, trust: bool = False) -> RunResults:
-    """A run's folder. Raises InputError that names the file, the field and what to do; also for a folder that others decide about, unless it is trusted."""
+    """A run's folder. Raises InputError that names the file, the field and what to do; also for a
+    folder that others decide about, unless it is trusted."""
     try:
         with files.own_folder(folder, (CELLS, INPUTS), trust=trust) as opened:
             manifest = _manifest(folder, opened)
             return RunResults(folder, manifest, _samples(folder, opened, manifest))
     except OSError as error:
-        raise InputError(f"{folder} holds no run: {error.strerror}", "name the folder that `fscost compare` made") from error
+        raise InputError(
+            f"{folder} holds no run: {error.strerror}", "name the folder that `fscost compare` made"
+        ) from error
 
 
 def kept_recording(folder: Path, cell: CellRecord) -> Path | None:
-    """The recording of a cell. A manifest may come from anybody: what it names outside of its folder is nobody's recording."""
+    """The recording of a cell. A manifest may come from anybody: what it names outside of its
+    folder is nobody's recording."""
     path = folder / cell.recording
-    return path if cell.recording and path.is_file() and path.resolve().is_relative_to(folder.resolve()) else None
+    return (
+        path
+        if cell.recording and path.is_file() and path.resolve().is_relative_to(folder.resolve())
+        else None
+    )
 
 
 def _open(folder: Path, opened: int, name: str) -> IO[bytes]:
@@ -66,9 +75,15 @@ def _manifest(folder: Path, opened: int) -> Manifest:
         with _open(folder, opened, MANIFEST) as file:
             content = files.content(file, _LARGEST_MANIFEST_BYTES)
     except OSError as error:
-        raise InputError(f"{folder} holds no run: {MANIFEST}: {error.strerror}", "name the folder that `fscost compare` made") from error
+        raise InputError(
+            f"{folder} holds no run: {MANIFEST}: {error.strerror}",
+            "name the folder that `fscost compare` made",
+        ) from error
     if content is None:
-        raise InputError(f"{path} is larger than {_LARGEST_MANIFEST_BYTES >> 20} MiB: no manifest of fscost", REMEDY)
+        raise InputError(
+            f"{path} is larger than {_LARGEST_MANIFEST_BYTES >> 20} MiB: no manifest of fscost",
+            REMEDY,
+        )
     try:
         value = json.loads(content.decode("utf-8"), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
@@ -95,7 +110,9 @@ def _samples(folder: Path, opened: int, manifest: Manifest) -> pa.Table:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}", REMEDY) from error
     except (pa.ArrowException, ValueError) as error:
-        raise InputError(f"{path}: not the Parquet file that fscost wrote: {error}", REMEDY) from error
+        raise InputError(
+            f"{path}: not the Parquet file that fscost wrote: {error}", REMEDY
+        ) from error
     for name in SCHEMA.names:
         if table[name].null_count:
             raise InputError(f"{path}: column {name} has empty values", REMEDY)
@@ -105,13 +122,22 @@ def _samples(folder: Path, opened: int, manifest: Manifest) -> pa.Table:
 def _check_size(path: Path, source: IO[bytes], claims: pq.FileMetaData) -> None:
     """Before anything is unpacked: of the file itself, and of what it says it unpacks to."""
     if os.fstat(source.fileno()).st_size > _LARGEST_SAMPLES_BYTES:
-        raise InputError(f"{path} is larger than {_LARGEST_SAMPLES_BYTES >> 20} MiB: no samples of fscost", REMEDY)
+        raise InputError(
+            f"{path} is larger than {_LARGEST_SAMPLES_BYTES >> 20} MiB: no samples of fscost",
+            REMEDY,
+        )
     if claims.num_rows > _MOST_SAMPLES:
         raise InputError(f"{path}: claims {claims.num_rows} samples", REMEDY)
     groups = [claims.row_group(number) for number in range(claims.num_row_groups)]
-    unpacked = sum(group.column(number).total_uncompressed_size for group in groups for number in range(group.num_columns))
+    unpacked = sum(
+        group.column(number).total_uncompressed_size
+        for group in groups
+        for number in range(group.num_columns)
+    )
     if unpacked > _LARGEST_SAMPLES_BYTES:
-        raise InputError(f"{path}: unpacks to {unpacked} bytes, which is no table of fscost", REMEDY)
+        raise InputError(
+            f"{path}: unpacks to {unpacked} bytes, which is no table of fscost", REMEDY
+        )
 
 
 def _check_texts(path: Path, table: pa.Table) -> None:
@@ -121,10 +147,15 @@ def _check_texts(path: Path, table: pa.Table) -> None:
         for chunk in table[name].chunks:
             lengths = pc.binary_length(chunk.dictionary)
             if (pc.max(lengths).as_py() or 0) > _LONGEST_TEXT_BYTES:
-                raise InputError(f"{path}: column {name} has a text of more than {_LONGEST_TEXT_BYTES} bytes", REMEDY)
+                raise InputError(
+                    f"{path}: column {name} has a text of more than {_LONGEST_TEXT_BYTES} bytes",
+                    REMEDY,
+                )
             total += pc.sum(lengths.take(chunk.indices)).as_py() or 0
     if total > _LARGEST_SAMPLES_BYTES:
-        raise InputError(f"{path}: its texts come to {total} bytes, which is no table of fscost", REMEDY)
+        raise InputError(
+            f"{path}: its texts come to {total} bytes, which is no table of fscost", REMEDY
+        )
 
 
 def _check_columns(path: Path, schema: pa.Schema) -> None:
@@ -141,16 +172,31 @@ def _check_values(path: Path, table: pa.Table, manifest: Manifest) -> pa.Table:
         raise InputError(f"{path}: column value holds something that is no finite number", REMEDY)
     owners = {record.cell: record.profile for record in manifest.done}
     table = table.filter(pc.is_in(table["cell"], pa.array(owners, pa.string())))
-    pairs = {(row["cell"], row["profile"]) for row in table.select(["cell", "profile"]).group_by(["cell", "profile"]).aggregate([]).to_pylist()}
+    pairs = {
+        (row["cell"], row["profile"])
+        for row in table.select(["cell", "profile"])
+        .group_by(["cell", "profile"])
+        .aggregate([])
+        .to_pylist()
+    }
     for cell, profile in sorted(pairs):
         if owners[cell] != profile:
-            raise InputError(f"{path}: cell {cell!r} is of profile {profile!r} here and of {owners[cell]!r} in {MANIFEST}", REMEDY)
+            raise InputError(
+                f"{path}: cell {cell!r} is of profile {profile!r} here and of {owners[cell]!r} in {MANIFEST}",
+                REMEDY,
+            )
     for cell in owners.keys() - {cell for cell, _ in pairs}:
         raise InputError(f"{path}: cell {cell!r} is done in {MANIFEST} and has no samples", REMEDY)
     key = ["cell", "phase", "disk", "metric"]
     if table.group_by(key).aggregate([]).num_rows != table.num_rows:
         raise InputError(f"{path}: a cell's phase, disk and metric come twice", REMEDY)
     for record in manifest.done:
-        if record.samples_sha256 and digest(table.filter(pc.equal(table["cell"], record.cell))) != record.samples_sha256:
-            raise InputError(f"{path}: the samples of cell {record.cell!r} are not those that {MANIFEST} was written with", REMEDY)
+        if (
+            record.samples_sha256
+            and digest(table.filter(pc.equal(table["cell"], record.cell))) != record.samples_sha256
+        ):
+            raise InputError(
+                f"{path}: the samples of cell {record.cell!r} are not those that {MANIFEST} was written with",
+                REMEDY,
+            )
     return table

@@ -20,9 +20,11 @@ class Skipped:
 
 @dataclass(frozen=True)
 class CellRecord:
-    """What became of one cell. `recording` and `output` are paths inside the run's folder, empty when there is none.
+    """What became of one cell. `recording` and `output` are paths inside the run's folder, empty
+    when there is none.
 
-    `samples_sha256` is of its rows (`table.digest`), `files_sha256` of its files by their paths inside the run's folder; runs of older versions have neither.
+    `samples_sha256` is of its rows (`table.digest`), `files_sha256` of its files by their paths
+    inside the run's folder; runs of older versions have neither.
     """
 
     cell: str
@@ -43,9 +45,11 @@ class CellRecord:
 
 @dataclass
 class Manifest:
-    """A run. `profiles` and `workload` are as asked for; what the kernel made of a profile is in its cells' `facts`.
+    """A run. `profiles` and `workload` are as asked for; what the kernel made of a profile is in
+    its cells' `facts`.
 
-    `request` belongs to whoever asked for the run (the command line's options, a study's name): it is kept, and given back on resume, as it is.
+    `request` belongs to whoever asked for the run (the command line's options, a study's name): it
+    is kept, and given back on resume, as it is.
     """
 
     name: str
@@ -91,7 +95,11 @@ class Manifest:
         """Checked field by field; the first that is wrong is named."""
         version = fields.integer("format")
         if version != FORMAT:
-            raise fields.wrong("format", f"is {version}; this fscost reads {FORMAT}", "use the fscost that wrote it (`fscost_version`)")
+            raise fields.wrong(
+                "format",
+                f"is {version}; this fscost reads {FORMAT}",
+                "use the fscost that wrote it (`fscost_version`)",
+            )
         manifest = Manifest(
             name=fields.text("name"),
             fscost_version=fields.text("fscost_version"),
@@ -144,14 +152,22 @@ def _check_names(manifest: Manifest, fields: Fields) -> None:
         profile.text("name")
     Fields(fields.file, manifest.workload, "workload").text("name")
     names = set(manifest.profile_names)
-    lists: dict[str, Sequence[CellRecord | Skipped]] = {"cells": manifest.cells, "skipped": manifest.skipped}
+    lists: dict[str, Sequence[CellRecord | Skipped]] = {
+        "cells": manifest.cells,
+        "skipped": manifest.skipped,
+    }
     if manifest.baseline not in names:
         raise fields.wrong("baseline", f"is {manifest.baseline!r}, which is none of the profiles")
     for list_name, entries in lists.items():
         seen = set()
         for index, entry in enumerate(entries):
             if entry.profile not in names:
-                raise fields.wrong(f"{list_name}[{index}].profile", f"is {entry.profile!r}, which is none of the profiles")
+                raise fields.wrong(
+                    f"{list_name}[{index}].profile",
+                    f"is {entry.profile!r}, which is none of the profiles",
+                )
             if entry.cell in seen:
-                raise fields.wrong(f"{list_name}[{index}].cell", f"names {entry.cell!r} a second time")
+                raise fields.wrong(
+                    f"{list_name}[{index}].cell", f"names {entry.cell!r} a second time"
+                )
             seen.add(entry.cell)

@@ -14,7 +14,8 @@ class Combine(StrEnum):
     MAX = "max"
     RATIO = "ratio"
     ONLY = "only"
-    """No total can be computed from the phases' values; one measured phase alone is its own total."""
+    """No total can be computed from the phases' values; one measured phase alone is its own
+    total."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class Metric:
     numerator: str = ""
     denominator: str = ""
     waits: bool = False
-    """Whether waiting for the disk is in it: by an emulated guest's virtual clock it says nothing of a disk."""
+    """Whether waiting for the disk is in it: by an emulated guest's virtual clock it says nothing
+    of a disk."""
 
     @property
     def additive(self) -> bool:
@@ -53,8 +55,14 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         _bytes("device_write_bytes", "written to the disk, zeroes included"),
-        _bytes("device_fresh_write_bytes", "the part of device_write_bytes that went to places never written before, mkfs included"),
-        _bytes("settle_write_bytes", "the part of device_write_bytes after the command: in sync and unmount"),
+        _bytes(
+            "device_fresh_write_bytes",
+            "the part of device_write_bytes that went to places never written before, mkfs included",
+        ),
+        _bytes(
+            "settle_write_bytes",
+            "the part of device_write_bytes after the command: in sync and unmount",
+        ),
         _bytes("unmount_write_bytes", "the part of settle_write_bytes from the unmount on"),
         _bytes("device_read_bytes", "read from the disk"),
         _bytes("device_discard_bytes", "told to the disk as no longer needed (TRIM)"),
@@ -79,22 +87,62 @@ METRICS: dict[str, Metric] = {
         _seconds("cpu_user_s", "CPU of the commands in user mode"),
         _seconds("cpu_system_s", "CPU of the commands in the kernel"),
         _seconds("cpu_kernel_threads_s", "CPU of the kernel's own threads"),
-        _seconds("cpu_disk_server_s", "CPU of the disk server: the price of recording, not of the file system"),
-        Metric("space_used_bytes", "bytes", Combine.LAST, "used on the file system at the end of the phase"),
-        Metric("metadata_used_bytes", "bytes", Combine.LAST, "used by metadata at the end of the phase (btrfs)"),
+        _seconds(
+            "cpu_disk_server_s",
+            "CPU of the disk server: the price of recording, not of the file system",
+        ),
+        Metric(
+            "space_used_bytes",
+            "bytes",
+            Combine.LAST,
+            "used on the file system at the end of the phase",
+        ),
+        Metric(
+            "metadata_used_bytes",
+            "bytes",
+            Combine.LAST,
+            "used by metadata at the end of the phase (btrfs)",
+        ),
         _count("sync_calls", "fsync, fdatasync and O_SYNC writes of the commands"),
-        _seconds("pause_s_p99", "99th percentile of the probe's pauses (making and removing a directory)", Combine.ONLY),
+        _seconds(
+            "pause_s_p99",
+            "99th percentile of the probe's pauses (making and removing a directory)",
+            Combine.ONLY,
+        ),
         _seconds("pause_s_max", "the probe's longest pause", Combine.MAX),
-        _count("probe_operations", "directories made and removed by the probe", lower_is_better=False),
-        Metric("modelled_elapsed_s", "s", Combine.SUM, "what the phase takes on a modelled SSD, the program's own time left out"),
+        _count(
+            "probe_operations", "directories made and removed by the probe", lower_is_better=False
+        ),
+        Metric(
+            "modelled_elapsed_s",
+            "s",
+            Combine.SUM,
+            "what the phase takes on a modelled SSD, the program's own time left out",
+        ),
         Metric("modelled_busy_s", "s", Combine.SUM, "how long the modelled SSD is busy"),
         _bytes("modelled_nand_write_bytes", "programmed by the modelled SSD"),
-        Metric("nand_write_bytes", "bytes", Combine.ONLY, "programmed by the device of --ssd for one run of the workload (docs/wear.md)"),
-        Metric("lifetime_runs", "count", Combine.ONLY, "runs of the workload until a block of that device is worn out", lower_is_better=False),
         Metric(
-            "lifetime_years", "years", Combine.ONLY, "life of that device if the workload runs as often as on the baseline", lower_is_better=False
+            "nand_write_bytes",
+            "bytes",
+            Combine.ONLY,
+            "programmed by the device of --ssd for one run of the workload (docs/wear.md)",
+        ),
+        Metric(
+            "lifetime_runs",
+            "count",
+            Combine.ONLY,
+            "runs of the workload until a block of that device is worn out",
+            lower_is_better=False,
+        ),
+        Metric(
+            "lifetime_years",
+            "years",
+            Combine.ONLY,
+            "life of that device if the workload runs as often as on the baseline",
+            lower_is_better=False,
         ),
         *(_bytes(name, meaning) for name, meaning in MEANINGS.items()),
     )
 }
-"""By name. A new metric needs an entry here and samples of its name (lab/cell/samples.py, run/explained.py); those of what was written come from the classifier's names."""
+"""By name. A new metric needs an entry here and samples of its name (lab/cell/samples.py,
+run/explained.py); those of what was written come from the classifier's names."""

@@ -1,4 +1,5 @@
-"""A run's folder while the run goes on: rewritten whole after every cell, so that a SIGKILL leaves the state after one cell or the next."""
+"""A run's folder while the run goes on: rewritten whole after every cell, so that a SIGKILL leaves
+the state after one cell or the next."""
 
 import json
 from collections.abc import Sequence
@@ -31,7 +32,9 @@ class RunStore:
         try:
             files.make_folder(folder)
         except OSError as error:
-            raise HostError(f"{folder} cannot be made: {error.strerror}", "name another folder with --out") from error
+            raise HostError(
+                f"{folder} cannot be made: {error.strerror}", "name another folder with --out"
+            ) from error
         store = RunStore(folder, manifest)
         store.save()
         return store
@@ -57,9 +60,11 @@ class RunStore:
         self.save()
 
     def save(self) -> None:
-        """Samples first: a manifest never names a cell whose samples are not on disk (`load` ignores samples that it does not name)."""
+        """Samples first: a manifest never names a cell whose samples are not on disk (`load`
+        ignores samples that it does not name)."""
         text = json.dumps(self.manifest.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
-        # What argv brought that is no UTF-8 (a lone surrogate, in Python) becomes JSON's own escape for it.
+        # What argv brought that is no UTF-8 (a lone surrogate, in Python) becomes JSON's own escape
+        # for it.
         content = text.encode("utf-8", "backslashreplace") + b"\n"
         with files.replacing(self.folder / SAMPLES, _REMEDY) as file:
             pq.write_table(self._samples, file, compression="zstd")

@@ -50,7 +50,9 @@ class SampleRow:
 def to_table(rows: Iterable[SampleRow]) -> pa.Table:
     """Rows as an Arrow table of `SCHEMA`."""
     found = list(rows)
-    return pa.table({name: [getattr(row, name) for row in found] for name in SCHEMA.names}, schema=SCHEMA)
+    return pa.table(
+        {name: [getattr(row, name) for row in found] for name in SCHEMA.names}, schema=SCHEMA
+    )
 
 
 def digest(table: pa.Table) -> str:
@@ -61,13 +63,18 @@ def digest(table: pa.Table) -> str:
     return found.hexdigest()
 
 
-def with_totals(rows: Sequence[SampleRow], metrics: Mapping[str, Metric] = METRICS) -> list[SampleRow]:
-    """The rows of one cell, with the sum over disks where it is missing, and a `total` row for each metric that has one."""
+def with_totals(
+    rows: Sequence[SampleRow], metrics: Mapping[str, Metric] = METRICS
+) -> list[SampleRow]:
+    """The rows of one cell, with the sum over disks where it is missing, and a `total` row for each
+    metric that has one."""
     for row in rows:
         known = metrics.get(row.metric)
         # An emulated guest's times are in a unit of their own (lab/base.py).
         if known is None or row.unit not in (known.unit, f"virtual_{known.unit}"):
-            raise ValueError(f"metric {row.metric} in {row.unit} is not registered in results/metrics.py")
+            raise ValueError(
+                f"metric {row.metric} in {row.unit} is not registered in results/metrics.py"
+            )
     complete = [*rows, *_sums_over_disks(rows, metrics)]
     return [*complete, *_totals(complete, metrics)]
 
@@ -78,7 +85,10 @@ def _sums_over_disks(rows: Sequence[SampleRow], metrics: Mapping[str, Metric]) -
     for row in rows:
         if row.disk and metrics[row.metric].additive and (row.phase, row.metric) not in present:
             parts[row.phase, row.metric].append(row)
-    return [_like(found[0], phase=found[0].phase, disk="", value=sum(row.value for row in found)) for found in parts.values()]
+    return [
+        _like(found[0], phase=found[0].phase, disk="", value=sum(row.value for row in found))
+        for found in parts.values()
+    ]
 
 
 def _totals(rows: Sequence[SampleRow], metrics: Mapping[str, Metric]) -> list[SampleRow]:
@@ -113,4 +123,16 @@ def _combined(combine: Combine, found: Sequence[SampleRow], phases: Sequence[str
 
 
 def _like(row: SampleRow, *, phase: str, disk: str, value: float) -> SampleRow:
-    return SampleRow(row.cell, row.profile, row.repetition, row.seed, row.order, phase, row.measured, disk, row.metric, row.unit, value)
+    return SampleRow(
+        row.cell,
+        row.profile,
+        row.repetition,
+        row.seed,
+        row.order,
+        phase,
+        row.measured,
+        disk,
+        row.metric,
+        row.unit,
+        value,
+    )

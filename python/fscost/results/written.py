@@ -1,4 +1,5 @@
-"""The metrics of what was written, and why: named after the classifier's own structures and causes, which are listed nowhere else.
+"""The metrics of what was written, and why: named after the classifier's own structures and causes,
+which are listed nowhere else.
 
 Structures add up to device_write_bytes, so do the four kinds, and so do the causes with `MIXED`.
 """
@@ -22,16 +23,25 @@ def _named() -> tuple[list[tuple[str, str, bool]], list[tuple[str, str]]]:
 
 _STRUCTURES, _CAUSES = _named()
 
-FILE_DATA, JOURNAL, METADATA, UNKNOWN = map(metric_of, ("file_data", "journal", "metadata", "unknown"))
+FILE_DATA, JOURNAL, METADATA, UNKNOWN = map(
+    metric_of, ("file_data", "journal", "metadata", "unknown")
+)
 KINDS = (FILE_DATA, JOURNAL, METADATA, UNKNOWN)
-ATIME, MIXED, JOURNAL_ATIME, DOUBTFUL = map(metric_of, ("atime", "mixed", "journal_atime", "doubtful_owner"))
+ATIME, MIXED, JOURNAL_ATIME, DOUBTFUL = map(
+    metric_of, ("atime", "mixed", "journal_atime", "doubtful_owner")
+)
 
 BY_STRUCTURE = {name: metric_of(name) for name, _, _ in _STRUCTURES}
-KIND_OF = {name: BY_STRUCTURE[name] if BY_STRUCTURE[name] in KINDS else JOURNAL if journal else METADATA for name, _, journal in _STRUCTURES}
+KIND_OF = {
+    name: BY_STRUCTURE[name] if BY_STRUCTURE[name] in KINDS else JOURNAL if journal else METADATA
+    for name, _, journal in _STRUCTURES
+}
 """By structure, the metric among `KINDS` that counts it."""
 
 _TAKEN = {*BY_STRUCTURE.values(), *KINDS}
-BY_CAUSE = {name: metric_of(f"{name}_cause" if metric_of(name) in _TAKEN else name) for name, _ in _CAUSES}
+BY_CAUSE = {
+    name: metric_of(f"{name}_cause" if metric_of(name) in _TAKEN else name) for name, _ in _CAUSES
+}
 """`log` and `unknown` are structures too, and those have the plain name."""
 
 MEANINGS = (
@@ -47,7 +57,8 @@ MEANINGS = (
         DOUBTFUL: "the part of device_write_bytes whose owning file the disk does not tell for certain",
     }
 )
-"""What each of these metrics means. A phase of a cell that was explained has all of them, the others have none."""
+"""What each of these metrics means. A phase of a cell that was explained has all of them, the
+others have none."""
 
 ALWAYS_SHOWN = frozenset((*KINDS, ATIME))
 """Shown also where they are zero in all of a run."""

@@ -1,4 +1,5 @@
-"""Runs: cells of several profiles, repeated until the answer is narrow enough. Studies and the command line both come in here."""
+"""Runs: cells of several profiles, repeated until the answer is narrow enough. Studies and the
+command line both come in here."""
 
 from fscost.run.execute import RunOutcome, commands, execute
 from fscost.run.folder import default_folder

@@ -27,7 +27,8 @@ from fscost.workload.model import Workload
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What a run came to. `results.folder` is gone when nothing was finished before an interruption."""
+    """What a run came to. `results.folder` is gone when nothing was finished before an
+    interruption."""
 
     results: RunResults
     interrupted: bool = False
@@ -36,7 +37,8 @@ class RunOutcome:
 
     @property
     def exit_code(self) -> int:
-        """0 all well; 1 some cell failed; 2 nothing was measured; 130 interrupted, 143 by SIGTERM."""
+        """0 all well; 1 some cell failed; 2 nothing was measured; 130 interrupted, 143 by
+        SIGTERM."""
         if self.interrupted:
             return 143 if self.terminated else 130
         if not self.results.manifest.done:
@@ -44,20 +46,29 @@ class RunOutcome:
         return 1 if self.results.manifest.failed else 0
 
 
-def execute(spec: RunSpec, lab: Lab, listener: Listener | None = None, lock: str = HOST) -> RunOutcome:
-    """Run `spec` in `lab`, alone on this machine. Finished cells are on disk after each cell, whatever happens then."""
+def execute(
+    spec: RunSpec, lab: Lab, listener: Listener | None = None, lock: str = HOST
+) -> RunOutcome:
+    """Run `spec` in `lab`, alone on this machine. Finished cells are on disk after each cell,
+    whatever happens then."""
     with exclusive(lock):
         return _Run(spec, lab, listener or Listener()).execute()
 
 
 def commands(spec: RunSpec, lab: Lab) -> dict[str, list[str]]:
     """For each profile every command that its first cell would run; nothing is run."""
-    return {cell.profile.name: lab.commands(cell, _options(spec, cell, keep=False)) for cell in _first_cells(spec)}
+    return {
+        cell.profile.name: lab.commands(cell, _options(spec, cell, keep=False))
+        for cell in _first_cells(spec)
+    }
 
 
 def _first_cells(spec: RunSpec) -> list[Cell]:
     """Of the first repetition, in the order in which people named the profiles."""
-    cells = {cell.profile.name: cell for cell in next(matrix.repetitions(spec.profiles, spec.workload, spec.seed))}
+    cells = {
+        cell.profile.name: cell
+        for cell in next(matrix.repetitions(spec.profiles, spec.workload, spec.seed))
+    }
     return [cells[profile.name] for profile in spec.profiles]
 
 
@@ -105,7 +116,9 @@ class _Run:
             self.listener.skips(entry.profile, entry.because)
         if len(skipped) == len(spec.profiles):
             reasons = "; ".join(dict.fromkeys(entry.because for entry in skipped))
-            raise HostError(f"no profile can run here: {reasons}", "`fscost doctor` looks at everything")
+            raise HostError(
+                f"no profile can run here: {reasons}", "`fscost doctor` looks at everything"
+            )
         found = estimate(spec, self.lab, len(spec.profiles) - len(skipped))
         check_host(spec.folder, found, spec.keep)
         store = run_folder.create(spec, self.lab, skipped) if earlier is None else earlier
@@ -139,13 +152,18 @@ class _Run:
             because = self._repeat(store)
         except KeyboardInterrupt as signal:
             is_terminated = isinstance(signal, Terminated)
-            self._end(store, "interrupted", f"interrupted by {'SIGTERM' if is_terminated else 'Ctrl-C'}")
+            self._end(
+                store, "interrupted", f"interrupted by {'SIGTERM' if is_terminated else 'Ctrl-C'}"
+            )
             return RunOutcome(store.results, interrupted=True, terminated=is_terminated)
         except FscostError as error:
             if store.manifest.done:
                 with suppress(HostError):  # the full disk that ended the run may refuse this too
                     self._end(store, "stopped", error.what)
-                error = type(error)(error.what, f"{error.remedy or 'then'}; finished cells are kept, go on with --resume {self.spec.folder}")
+                error = type(error)(
+                    error.what,
+                    f"{error.remedy or 'then'}; finished cells are kept, go on with --resume {self.spec.folder}",
+                )
             raise error
         # A run that goes on later makes the same input again.
         run_folder.remove_inputs(store)
@@ -177,11 +195,20 @@ class _Run:
             running = self._running(store)
             # An interrupted repetition is completed first: the first part had decided to begin it.
             if not any(cell.id in finished for cell in cells):
-                because = why_stop(spec.stopping, store.results, running, repetition, self._lanes(running))
+                because = why_stop(
+                    spec.stopping, store.results, running, repetition, self._lanes(running)
+                )
                 if because is not None:
                     return because
-            todo = [cell for cell in cells if cell.profile.name in running and cell.id not in finished]
-            for number, ran in enumerate(run_cells(self.lab, todo, partial(self._starts, store, running), self.listener.step), 1):
+            todo = [
+                cell for cell in cells if cell.profile.name in running and cell.id not in finished
+            ]
+            for number, ran in enumerate(
+                run_cells(
+                    self.lab, todo, partial(self._starts, store, running), self.listener.step
+                ),
+                1,
+            ):
                 self._ends(store, ran, running, len(todo) - number)
             if not store.manifest.done:
                 return "no profile came through its first repetition"
@@ -195,7 +222,11 @@ class _Run:
 
     def _starts(self, store: RunStore, running: list[str], cell: Cell) -> LabOptions:
         self.listener.cell_starts(cell, len(running))
-        keep = {"all": True, "none": False, "one": not any(kept.profile == cell.profile.name for kept in store.manifest.done)}[self.spec.keep]
+        keep = {
+            "all": True,
+            "none": False,
+            "one": not any(kept.profile == cell.profile.name for kept in store.manifest.done),
+        }[self.spec.keep]
         options = _options(self.spec, cell, keep)
         _make_cell_dir(options.cell_dir)
         return options
@@ -213,10 +244,17 @@ class _Run:
         lanes = self._lanes(running)
         store.manifest.elapsed_s = round(store.manifest.elapsed_s + kept.duration_s / lanes, 3)
         store.add(kept, rows)
-        self.listener.cell_ends(kept, remaining_s(self.spec.stopping, store.results, running, cell.repetition, cells_left, lanes))
+        self.listener.cell_ends(
+            kept,
+            remaining_s(
+                self.spec.stopping, store.results, running, cell.repetition, cells_left, lanes
+            ),
+        )
         if kept.status == "failed":
             if kept.kind in RUN_ENDING_KINDS:
-                raise HostError(kept.because, "free some space there" + fewer_recordings(self.spec.keep))
+                raise HostError(
+                    kept.because, "free some space there" + fewer_recordings(self.spec.keep)
+                )
             because = why_give_up(_failures(store, kept.profile))
             if because is not None:
                 self.listener.gives_up(kept.profile, because)
@@ -231,7 +269,9 @@ class _Run:
     def _with_input(self, store: RunStore) -> Workload:
         """What the workload reads is made once, outside of every measurement."""
         workload = self.spec.workload
-        return replace(workload, input=inputs.prepare(workload, store.folder / INPUTS, self.listener.prepares))
+        return replace(
+            workload, input=inputs.prepare(workload, store.folder / INPUTS, self.listener.prepares)
+        )
 
 
 def _make_cell_dir(folder: Path) -> None:
@@ -239,7 +279,8 @@ def _make_cell_dir(folder: Path) -> None:
         files.make_folder(folder)
     except OSError as error:
         raise HostError(
-            f"{folder} cannot be made: {error.strerror}", "see what keeps fscost from writing there; then go on with --resume"
+            f"{folder} cannot be made: {error.strerror}",
+            "see what keeps fscost from writing there; then go on with --resume",
         ) from error
 
 

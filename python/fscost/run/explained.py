@@ -1,4 +1,5 @@
-"""What each written byte of a cell was, as metrics of its phases; and the proof that these are all of them (docs/measuring.md)."""
+"""What each written byte of a cell was, as metrics of its phases; and the proof that these are all
+of them (docs/measuring.md)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,8 @@ _BEFORE = "before"
 
 
 def add_to(result: CellResult, recording: Path) -> None:
-    """Explain a finished cell's recording; a cell whose bytes are not all accounted for fails, one that cannot be explained says so."""
+    """Explain a finished cell's recording; a cell whose bytes are not all accounted for fails, one
+    that cannot be explained says so."""
     try:
         explanation = analyze.explain(recording)
         # The finer sums first: the others are taken from them, in one pass over the rows.
@@ -24,7 +26,9 @@ def add_to(result: CellResult, recording: Path) -> None:
         found = sums(explanation)
     except DefectError as error:
         result.keep_recording = True
-        result.facts[NOT_EXPLAINED] = f"{error.what}; its recording is kept: {capture.how_to_report(recording)}"
+        result.facts[NOT_EXPLAINED] = (
+            f"{error.what}; its recording is kept: {capture.how_to_report(recording)}"
+        )
         return
     except FscostError as error:
         result.facts[NOT_EXPLAINED] = error.what
@@ -32,7 +36,11 @@ def add_to(result: CellResult, recording: Path) -> None:
     if found is None:
         result.facts[NOT_EXPLAINED] = "fscost knows no file system that it found on its disks"
         return
-    phases = {sample.phase: sample.measured for sample in result.samples if sample.metric == WHOLE and not sample.disk}
+    phases = {
+        sample.phase: sample.measured
+        for sample in result.samples
+        if sample.metric == WHOLE and not sample.disk
+    }
     # What comes before the first mark is counted into the first interval, as the agent does.
     for each in (found, *of_disks.values()):
         each.setdefault(next(iter(phases)), Counter()).update(each.pop(_BEFORE, Counter()))
@@ -43,29 +51,37 @@ def add_to(result: CellResult, recording: Path) -> None:
         result.samples += _samples(each, phases, disk)
     different = differences(result.samples)
     different += [
-        f"{phase}: {_explained(found, phase)} bytes explained, of a phase that was not counted" for phase in found.keys() - phases.keys()
+        f"{phase}: {_explained(found, phase)} bytes explained, of a phase that was not counted"
+        for phase in found.keys() - phases.keys()
     ]
     if different:
         fail(result, different)
 
 
 def differences(samples: Sequence[Sample]) -> list[str]:
-    """Where the kinds do not add up to what the kernel counted, one sentence each with both numbers; nothing of phases that are not explained."""
+    """Where the kinds do not add up to what the kernel counted, one sentence each with both
+    numbers; nothing of phases that are not explained."""
     values = {(sample.phase, sample.disk, sample.metric): sample.value for sample in samples}
     found = []
     for phase, disk in dict.fromkeys((sample.phase, sample.disk) for sample in samples):
-        kinds = [values[phase, disk, kind] for kind in written.KINDS if (phase, disk, kind) in values]
+        kinds = [
+            values[phase, disk, kind] for kind in written.KINDS if (phase, disk, kind) in values
+        ]
         counted = values.get((phase, disk, WHOLE), 0)
         if kinds and sum(kinds) != counted:
             where = f"{phase}, disk {disk}" if disk else phase
-            found.append(f"{where}: {sum(kinds):.0f} bytes explained, {counted:.0f} written by the kernel's counter")
+            found.append(
+                f"{where}: {sum(kinds):.0f} bytes explained, {counted:.0f} written by the kernel's counter"
+            )
     return found
 
 
 def fail(result: CellResult, different: Sequence[str]) -> None:
     """Promise 1: a cell whose bytes do not add up is failed, not rounded."""
     result.status, result.kind = "failed", "conservation"
-    result.because = f"the explanation does not account for what was written: {'; '.join(different)}"
+    result.because = (
+        f"the explanation does not account for what was written: {'; '.join(different)}"
+    )
 
 
 def sums(explanation: analyze.Explanation) -> dict[str, Counter[str]] | None:
@@ -73,7 +89,9 @@ def sums(explanation: analyze.Explanation) -> dict[str, Counter[str]] | None:
     if not any(explanation.families.values()):
         return None
     found: dict[str, Counter[str]] = {}
-    for row in explanation.sums("phase", "structure", "cause", "atime_alone", "doubtful").to_pylist():
+    for row in explanation.sums(
+        "phase", "structure", "cause", "atime_alone", "doubtful"
+    ).to_pylist():
         counted = found.setdefault(row["phase"], Counter())
         for metric in _metrics(row["structure"], row["cause"], row["atime_alone"]):
             counted[metric] += row["length_sum"]
@@ -95,7 +113,11 @@ def sums_of_disks(explanation: analyze.Explanation) -> dict[str, dict[str, Count
 def _metrics(structure: str, cause: str, atime_alone: bool) -> set[str]:
     """All that a row counts for; once each, though file data is a structure and a kind."""
     kind = written.KIND_OF[structure]
-    found = {written.BY_STRUCTURE[structure], kind, written.ATIME if atime_alone else _cause_metric(cause)}
+    found = {
+        written.BY_STRUCTURE[structure],
+        kind,
+        written.ATIME if atime_alone else _cause_metric(cause),
+    }
     return found | {written.JOURNAL_ATIME} if atime_alone and kind == written.JOURNAL else found
 
 
@@ -106,18 +128,31 @@ def _cause_metric(text: str) -> str:
     return written.BY_CAUSE[carried[0]] if len(carried) == 1 else written.MIXED
 
 
-def _add_zeroes(found: dict[str, Counter[str]], punched_bytes: Mapping[str, int], result: CellResult, recording: Path) -> None:
-    """Zeroes that the kernel counted as written and that arrived as holes punched: a loop device makes the same of a discard. Those that the explanation could not
-    tell from discards of the same interval are unknown. Only where the recording's own count of writes is explained to the byte; `capture.differences`
+def _add_zeroes(
+    found: dict[str, Counter[str]],
+    punched_bytes: Mapping[str, int],
+    result: CellResult,
+    recording: Path,
+) -> None:
+    """Zeroes that the kernel counted as written and that arrived as holes punched: a loop device
+    makes the same of a discard. Those that the explanation could not
+    tell from discards of the same interval are unknown. Only where the recording's own count of
+    writes is explained to the byte; `capture.differences`
     held that there were holes enough."""
-    counted = {sample.phase: int(sample.value) for sample in result.samples if sample.metric == WHOLE and not sample.disk}
+    counted = {
+        sample.phase: int(sample.value)
+        for sample in result.samples
+        if sample.metric == WHOLE and not sample.disk
+    }
     short = [phase for phase, count in counted.items() if _explained(found, phase) < count]
     if not short:
         return
     recorded: Counter[str] = Counter()
     for interval in result.recorded or capture.intervals(recording):
         phase = next(iter(counted)) if interval.name == _BEFORE else interval.name
-        recorded[phase] += sum(disk["write_bytes"] + disk["zero_bytes"] for disk in interval.disks.values())
+        recorded[phase] += sum(
+            disk["write_bytes"] + disk["zero_bytes"] for disk in interval.disks.values()
+        )
     for name, count in punched_bytes.items():
         recorded[next(iter(counted)) if name == _BEFORE else name] += count
     for phase in short:
@@ -126,8 +161,14 @@ def _add_zeroes(found: dict[str, Counter[str]], punched_bytes: Mapping[str, int]
                 found.setdefault(phase, Counter())[metric] += counted[phase] - recorded[phase]
 
 
-def _add_zeroes_of_disk(found: dict[str, Counter[str]], whole: Mapping[str, Counter[str]], samples: Sequence[Sample], disk: str) -> None:
-    """What `_add_zeroes` found unknown, where it is: the disk whose rows fall short of the kernel's count."""
+def _add_zeroes_of_disk(
+    found: dict[str, Counter[str]],
+    whole: Mapping[str, Counter[str]],
+    samples: Sequence[Sample],
+    disk: str,
+) -> None:
+    """What `_add_zeroes` found unknown, where it is: the disk whose rows fall short of the kernel's
+    count."""
     for sample in samples:
         if sample.metric != WHOLE or sample.disk != disk:
             continue
@@ -141,7 +182,9 @@ def _explained(found: dict[str, Counter[str]], phase: str) -> int:
     return sum(found.get(phase, Counter())[kind] for kind in written.KINDS)
 
 
-def _samples(found: dict[str, Counter[str]], phases: dict[str, bool], disk: str = "") -> Iterator[Sample]:
+def _samples(
+    found: dict[str, Counter[str]], phases: dict[str, bool], disk: str = ""
+) -> Iterator[Sample]:
     for phase, measured in phases.items():
         counted = found.get(phase, Counter())
         for metric in written.MEANINGS:

@@ -1,4 +1,5 @@
-"""The run's folder: a new one, or one that an earlier run left and that this run is really the rest of."""
+"""The run's folder: a new one, or one that an earlier run left and that this run is really the rest
+of."""
 
 import itertools
 import os
@@ -24,8 +25,14 @@ _SAME = "resume with the options of the first part, or start a new run"
 
 
 def default_folder(name: str, now: datetime | None = None) -> Path:
-    """`fscost-runs/<UTC timestamp>-<name>`, in the working directory; numbered where an earlier run has that name."""
-    slug = "".join(character if character.isalnum() or character in "._" else "-" for character in name)[:60].strip("-.") or "run"
+    """`fscost-runs/<UTC timestamp>-<name>`, in the working directory; numbered where an earlier run
+    has that name."""
+    slug = (
+        "".join(
+            character if character.isalnum() or character in "._" else "-" for character in name
+        )[:60].strip("-.")
+        or "run"
+    )
     folder = Path("fscost-runs") / f"{now or datetime.now(UTC):%Y%m%dT%H%M%SZ}-{slug}"
     others = (folder.with_name(f"{folder.name}-{number}") for number in itertools.count(2))
     return next(each for each in itertools.chain([folder], others) if not os.path.lexists(each))
@@ -43,7 +50,10 @@ def refuse_used(folder: Path, *, trust: bool = False) -> None:
     except OSError as error:
         raise HostError(f"{folder}: {error.strerror}", "name another folder with --out") from error
     if used:
-        raise InputError(f"{folder} is not empty", f"name another with --out, or go on with what is in it: --resume {folder}")
+        raise InputError(
+            f"{folder} is not empty",
+            f"name another with --out, or go on with what is in it: --resume {folder}",
+        )
 
 
 def create(spec: RunSpec, lab: Lab, skipped: Sequence[Skipped]) -> RunStore:
@@ -68,7 +78,8 @@ def create(spec: RunSpec, lab: Lab, skipped: Sequence[Skipped]) -> RunStore:
 
 
 def reopen(spec: RunSpec, lab: Lab) -> RunStore:
-    """The rest of an earlier run. The stopping rule may differ: it decides how many cells there are, not what a cell is."""
+    """The rest of an earlier run. The stopping rule may differ: it decides how many cells there
+    are, not what a cell is."""
     store = RunStore.reopen(spec.folder, trust=spec.trust)
     earlier = store.manifest
     _same(spec.folder, "lab", earlier.lab, lab.name)
@@ -88,7 +99,8 @@ def reopen(spec: RunSpec, lab: Lab) -> RunStore:
 
 
 def discard(folder: Path, existed: bool) -> None:
-    """A run that finished nothing leaves nothing; a folder that was there before stays, and so does what others put into it meanwhile."""
+    """A run that finished nothing leaves nothing; a folder that was there before stays, and so does
+    what others put into it meanwhile."""
     files.remove_folders(folder, CELLS, _is_cell)
     files.remove_folders(folder, INPUTS, _is_input)
     for name in (SAMPLES, MANIFEST):
@@ -126,10 +138,19 @@ def _same(folder: Path, what: str, before: Any, now: Any) -> None:
     if before == now:
         return
     if isinstance(before, dict) and isinstance(now, dict):
-        differing = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+        differing = sorted(
+            key for key in before.keys() | now.keys() if before.get(key) != now.get(key)
+        )
         if differing:
-            what, before, now = f"{what}.{differing[0]}", before.get(differing[0]), now.get(differing[0])
-    raise InputError(f"{folder} cannot be resumed: its {what} was {_short(before)} and is {_short(now)} now", _SAME)
+            what, before, now = (
+                f"{what}.{differing[0]}",
+                before.get(differing[0]),
+                now.get(differing[0]),
+            )
+    raise InputError(
+        f"{folder} cannot be resumed: its {what} was {_short(before)} and is {_short(now)} now",
+        _SAME,
+    )
 
 
 def _short(value: Any) -> str:

@@ -1,4 +1,5 @@
-"""How much of what a cell wrote went to places never written before. A file system that overwrites in place soon writes nothing there; one that writes
+"""How much of what a cell wrote went to places never written before. A file system that overwrites
+in place soon writes nothing there; one that writes
 as a log does so until it has come round the disk."""
 
 from collections import Counter
@@ -19,7 +20,10 @@ def add_to(result: CellResult) -> None:
     phases = {sample.phase: sample.measured for sample in result.samples}
     # What comes before the first mark is counted into the first interval, as the agent does.
     found[next(iter(phases), _BEFORE)] += found.pop(_BEFORE, 0)
-    result.samples += [Sample(phase, measured, "", METRIC, "bytes", float(found[phase])) for phase, measured in phases.items()]
+    result.samples += [
+        Sample(phase, measured, "", METRIC, "bytes", float(found[phase]))
+        for phase, measured in phases.items()
+    ]
 
 
 def fresh_bytes(recorded: Sequence[RecordedInterval]) -> Counter[str]:

@@ -32,7 +32,8 @@ Steps = Callable[[Cell, str], None]
 
 
 def run_cells(lab: Lab, cells: Sequence[Cell], starts: Starts, steps: Steps) -> Iterator[Ran]:
-    """Each as it ends. When an exception comes, or the caller is done with it, what still runs is ended and waited for."""
+    """Each as it ends. When an exception comes, or the caller is done with it, what still runs is
+    ended and waited for."""
     if min(lab.side_by_side, len(cells)) <= 1:
         for cell in cells:
             options = starts(cell)

@@ -1,4 +1,5 @@
-"""What a run tells while it goes on. A terminal, a log or a test listens; the run does not know which."""
+"""What a run tells while it goes on. A terminal, a log or a test listens; the run does not know
+which."""
 
 from pathlib import Path
 
@@ -9,7 +10,8 @@ from fscost.run.spec import RunSpec
 
 
 class Listener:
-    """All of it is news; nothing is asked. This one does not care; override what you want to hear."""
+    """All of it is news; nothing is asked. This one does not care; override what you want to
+    hear."""
 
     def starts(self, spec: RunSpec, estimate: Estimate, finished_cells: int) -> None:
         """Nothing has been run yet but what an earlier part finished."""

@@ -12,14 +12,16 @@ from fscost.errors import HostError
 
 HOST = "fscost"
 _MACHINE = Path("/run")
-"""Only root can write here, so nobody else can keep root's runs from starting. Containers and network namespaces that share it share the lock."""
+"""Only root can write here, so nobody else can keep root's runs from starting. Containers and
+network namespaces that share it share the lock."""
 
 
 @contextmanager
 def exclusive(name: str = HOST) -> Iterator[None]:
     """Held while the block runs. The kernel drops it with its process (flock(2)), even on SIGKILL.
 
-    A run of root's and one that another user starts later exclude each other; root does not wait for others, who could keep their lock for ever.
+    A run of root's and one that another user starts later exclude each other; root does not wait
+    for others, who could keep their lock for ever.
     """
     if os.geteuid() != 0 and (holder := _holder(_MACHINE / f"{name}.lock")) is not None:
         raise _in_progress(holder)
@@ -63,14 +65,20 @@ def _locked(path: Path) -> int:
 
 def _open(path: Path) -> int:
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(
+            path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600
+        )
     except OSError as error:
-        raise HostError(f"the lock {path} cannot be opened: {error.strerror}", "see what is there, and remove it") from error
+        raise HostError(
+            f"the lock {path} cannot be opened: {error.strerror}",
+            "see what is there, and remove it",
+        ) from error
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         os.close(descriptor)
         raise HostError(
-            f"the lock {path} belongs to user {status.st_uid}, or is no file", "remove it, or set XDG_RUNTIME_DIR to a folder of your own"
+            f"the lock {path} belongs to user {status.st_uid}, or is no file",
+            "remove it, or set XDG_RUNTIME_DIR to a folder of your own",
         )
     return descriptor
 
@@ -84,11 +92,15 @@ def _holder(path: Path) -> str | None:
         return None
     wanted = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     fields = [line.split() for line in held.splitlines()]
-    return next((each[4] for each in fields if len(each) > 5 and each[1] == "FLOCK" and each[5] == wanted), None)
+    return next(
+        (each[4] for each in fields if len(each) > 5 and each[1] == "FLOCK" and each[5] == wanted),
+        None,
+    )
 
 
 def _in_progress(holder: str) -> HostError:
     process = f" (process {holder})" if holder.isdecimal() else ""
     return HostError(
-        f"another fscost run is in progress{process}; concurrent runs would distort each other's results", "wait until it ends, or end it"
+        f"another fscost run is in progress{process}; concurrent runs would distort each other's results",
+        "wait until it ends, or end it",
     )

@@ -1,4 +1,5 @@
-"""How busy each disk of a cell would have been as a device of the catalogue, as metrics of its phases."""
+"""How busy each disk of a cell would have been as a device of the catalogue, as metrics of its
+phases."""
 
 from pathlib import Path
 
@@ -18,12 +19,20 @@ def add_to(result: CellResult, recording: Path, ssd: str) -> None:
     disks = list(dict.fromkeys(sample.disk for sample in result.samples if sample.disk)) or ["main"]
     result.facts["modelled_as"] = {"name": device.name, "summary": device.summary, **device.values}
     for interval in wear.times(recording, device).intervals:
-        # What comes before the first mark is mkfs of nothing: the agent counts it into the first interval.
+        # What comes before the first mark is mkfs of nothing: the agent counts it into the first
+        # interval.
         if interval.name == _BEFORE or interval.name not in phases:
             continue
         measured = phases[interval.name]
 
-        def add(disk: str, metric: str, unit: str, value: float, phase: str = interval.name, measured: bool = measured) -> None:
+        def add(
+            disk: str,
+            metric: str,
+            unit: str,
+            value: float,
+            phase: str = interval.name,
+            measured: bool = measured,
+        ) -> None:
             result.samples.append(Sample(phase, measured, disk, metric, unit, value))
 
         add("", ELAPSED, "s", interval.elapsed_s)

@@ -16,7 +16,8 @@ _LEAST_DISK_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Estimate:
-    """`host_bytes` is an upper bound (recordings are compressed), and None when nobody knows what the workload writes."""
+    """`host_bytes` is an upper bound (recordings are compressed), and None when nobody knows what
+    the workload writes."""
 
     cells_min: int
     cells_max: int
@@ -33,7 +34,9 @@ def estimate(spec: RunSpec, lab: Lab, profiles: int) -> Estimate:
     cap_s = max(rule.max_minutes * 60, profiles * cell_s)
     # The cells that run have their recordings on disk too, whether or not they are kept.
     running = min(lab.side_by_side, profiles)
-    kept = {"all": profiles * rule.max_repetitions, "one": profiles + running, "none": running}[spec.keep]
+    kept = {"all": profiles * rule.max_repetitions, "one": profiles + running, "none": running}[
+        spec.keep
+    ]
     return Estimate(
         cells_min=profiles * rule.min_repetitions,
         cells_max=profiles * rule.max_repetitions,
@@ -50,7 +53,9 @@ def check_host(folder: Path, need: Estimate, keep: str = "one") -> None:
         existing = existing.parent
     disk = shutil.disk_usage(existing)
     if disk.total == 0:
-        raise HostError(f"{existing} is on a file system that stores no files", "name another folder with --out")
+        raise HostError(
+            f"{existing} is on a file system that stores no files", "name another folder with --out"
+        )
     wanted, reserve = max(need.host_bytes or 0, _LEAST_DISK_BYTES), reserve_bytes(disk.total)
     if disk.free < wanted + reserve:
         raise HostError(
@@ -69,7 +74,8 @@ def check_host(folder: Path, need: Estimate, keep: str = "one") -> None:
 
 
 def reserve_bytes(size_bytes: int) -> int:
-    """Space that a recording leaves free on a file system of that size (crates/recording/src/room.rs)."""
+    """Space that a recording leaves free on a file system of that size
+    (crates/recording/src/room.rs)."""
     part = size_bytes // 20
     return part if size_bytes < 4 << 30 else max(part, 1 << 30)
 
@@ -85,7 +91,9 @@ def memory_available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
         lines = meminfo.read_text().splitlines()
     except OSError:
         return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
+    return next(
+        (int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None
+    )
 
 
 def _mib(size_bytes: int) -> str:

@@ -16,8 +16,11 @@ _HOPELESS_KINDS = ("mkfs", "mount", "plan", "disk-full", "recording-too-large")
 _MOST_FAILURES = 2
 
 
-def record(result: CellResult, folder: Path, duration_s: float) -> tuple[CellRecord, list[SampleRow]]:
-    """A cell's record and its samples; a failed cell's samples are dropped: it has phases that the others have not."""
+def record(
+    result: CellResult, folder: Path, duration_s: float
+) -> tuple[CellRecord, list[SampleRow]]:
+    """A cell's record and its samples; a failed cell's samples are dropped: it has phases that the
+    others have not."""
     cell = result.cell
     if result.status == "done" and (different := explained.differences(result.samples)):
         explained.fail(result, different)
@@ -36,7 +39,9 @@ def record(result: CellResult, folder: Path, duration_s: float) -> tuple[CellRec
         output=_inside(result.output, folder),
         facts=result.facts,
         files_sha256={
-            _inside(path, folder): files.seal(path) for path in (result.recording, result.output) if path is not None and path.exists()
+            _inside(path, folder): files.seal(path)
+            for path in (result.recording, result.output)
+            if path is not None and path.exists()
         },
     )
     return kept, _rows(cell, result) if done else []
@@ -53,7 +58,17 @@ def why_give_up(failures: list[CellRecord]) -> str | None:
 def _rows(cell: Cell, result: CellResult) -> list[SampleRow]:
     rows = [
         SampleRow(
-            cell.id, cell.profile.name, cell.repetition, cell.seed, cell.order, s.phase, s.measured, s.disk, s.metric, s.unit, float(s.value)
+            cell.id,
+            cell.profile.name,
+            cell.repetition,
+            cell.seed,
+            cell.order,
+            s.phase,
+            s.measured,
+            s.disk,
+            s.metric,
+            s.unit,
+            float(s.value),
         )
         for s in result.samples
     ]
@@ -69,4 +84,6 @@ def _inside(path: Path | None, folder: Path) -> str:
     try:
         return str(path.resolve().relative_to(folder.resolve()))
     except ValueError:
-        raise InputError(f"{path} leads out of the run's folder {folder}", "start a new run") from None
+        raise InputError(
+            f"{path} leads out of the run's folder {folder}", "start a new run"
+        ) from None

@@ -22,8 +22,10 @@ _RESERVED_PHASES = ("mkfs", "mount", TOTAL)
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """When there are repetitions enough: at least `min_repetitions`, then until the interval of `metric` is within ± `precision` for every profile's total,
-    at most `max_repetitions` and `max_minutes`, but never fewer than `whole_repetitions`, however long they take: without one there is nothing to compare,
+    """When there are repetitions enough: at least `min_repetitions`, then until the interval of
+    `metric` is within ± `precision` for every profile's total,
+    at most `max_repetitions` and `max_minutes`, but never fewer than `whole_repetitions`, however
+    long they take: without one there is nothing to compare,
     without two there is no interval."""
 
     min_repetitions: int = 3
@@ -34,7 +36,10 @@ class StoppingRule:
     whole_repetitions: int = 1
 
     def __post_init__(self) -> None:
-        for option, value in (("--min-repetitions", self.min_repetitions), ("--max-repetitions", self.max_repetitions)):
+        for option, value in (
+            ("--min-repetitions", self.min_repetitions),
+            ("--max-repetitions", self.max_repetitions),
+        ):
             if value < 1:
                 raise InputError(f"{option} {value} measures nothing", "give 1 or more")
         if self.max_repetitions < self.min_repetitions:
@@ -43,21 +48,29 @@ class StoppingRule:
                 "give at least as many, or leave one out",
             )
         if not self.max_minutes > 0:
-            raise InputError(f"--max-minutes {self.max_minutes:g} leaves no time", "give more than 0")
+            raise InputError(
+                f"--max-minutes {self.max_minutes:g} leaves no time", "give more than 0"
+            )
         if not 0 < self.precision < 1:
-            raise InputError(f"--precision {self.precision:g} is out of range", "give a fraction: 0.02 is ± 2 %")
+            raise InputError(
+                f"--precision {self.precision:g} is out of range", "give a fraction: 0.02 is ± 2 %"
+            )
         if self.metric not in METRICS or METRICS[self.metric].combine is Combine.ONLY:
-            usable = [name for name, metric in METRICS.items() if metric.combine is not Combine.ONLY]
+            usable = [
+                name for name, metric in METRICS.items() if metric.combine is not Combine.ONLY
+            ]
             listed = [name for name in usable if name not in written.MEANINGS]
             raise InputError(
                 f"--metric {self.metric!r} {'has no total' if self.metric in METRICS else 'is unknown'}",
-                did_you_mean(self.metric, usable) or f"one of: {', '.join(listed)}, or a part of what was written: {written.JOURNAL} …",
+                did_you_mean(self.metric, usable)
+                or f"one of: {', '.join(listed)}, or a part of what was written: {written.JOURNAL} …",
             )
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """A run. `folder` is where its results go; `request` is the asker's own note, kept in the manifest (see `results.Manifest`)."""
+    """A run. `folder` is where its results go; `request` is the asker's own note, kept in the
+    manifest (see `results.Manifest`)."""
 
     profiles: tuple[Profile, ...]
     workload: Workload
@@ -89,12 +102,15 @@ class RunSpec:
         if not self.baseline:
             object.__setattr__(self, "baseline", self.profiles[0].name)
         if not self.disk_size_bytes:
-            object.__setattr__(self, "disk_size_bytes", max(DEFAULT_DISK_BYTES, self.workload.disk_bytes))
+            object.__setattr__(
+                self, "disk_size_bytes", max(DEFAULT_DISK_BYTES, self.workload.disk_bytes)
+            )
         _check_options(self)
 
     @property
     def options(self) -> dict[str, Any]:
-        """What every cell is run with; part of what a resumed run must have in common with its first part."""
+        """What every cell is run with; part of what a resumed run must have in common with its
+        first part."""
         return {
             "disk_size_bytes": self.disk_size_bytes,
             "settle": self.settle,
@@ -104,12 +120,17 @@ class RunSpec:
             "device": None if self.device is None else str(self.device),
             "writable": [str(path) for path in self.writable],
             "network": self.network,
-            **({} if self.wear_device is None else {"wear_device": {"name": self.wear_device.name, **self.wear_device.values}}),
+            **(
+                {}
+                if self.wear_device is None
+                else {"wear_device": {"name": self.wear_device.name, **self.wear_device.values}}
+            ),
         }
 
 
 def plain(value: Profile | Workload | StoppingRule) -> dict[str, Any]:
-    """A dataclass as JSON holds it, so that what is asked for now compares with what a manifest says."""
+    """A dataclass as JSON holds it, so that what is asked for now compares with what a manifest
+    says."""
     return {name: _json(entry) for name, entry in asdict(value).items()}
 
 
@@ -127,14 +148,21 @@ def _check_profiles(spec: RunSpec) -> None:
     seen = set()
     for profile in spec.profiles:
         if profile.name in seen:
-            raise InputError(f"profile {profile.name!r} is named twice", "a repetition runs each profile once: leave one out")
+            raise InputError(
+                f"profile {profile.name!r} is named twice",
+                "a repetition runs each profile once: leave one out",
+            )
         seen.add(profile.name)
         if any(not character.isprintable() for character in profile.name):
-            raise InputError(f"profile {profile.name!r} has characters that cannot be printed", "spell it without them")
+            raise InputError(
+                f"profile {profile.name!r} has characters that cannot be printed",
+                "spell it without them",
+            )
     if spec.baseline and spec.baseline not in seen:
         raise InputError(
             f"the baseline {spec.baseline!r} is none of the profiles",
-            did_you_mean(spec.baseline, seen) or f"one of: {', '.join(p.name for p in spec.profiles)}",
+            did_you_mean(spec.baseline, seen)
+            or f"one of: {', '.join(p.name for p in spec.profiles)}",
         )
 
 
@@ -154,36 +182,60 @@ def _check_workload(workload: Workload) -> None:
     names = [step.name for step in workload.steps]
     for name in names:
         if name in _RESERVED_PHASES or names.count(name) > 1:
-            raise InputError(f"workload {workload.name!r} has a step {name!r} that is no name of its own", "rename the step")
+            raise InputError(
+                f"workload {workload.name!r} has a step {name!r} that is no name of its own",
+                "rename the step",
+            )
     if not any(step.measured for step in workload.steps):
-        raise InputError(f"workload {workload.name!r} has no measured step", "give a command after --")
+        raise InputError(
+            f"workload {workload.name!r} has no measured step", "give a command after --"
+        )
 
 
 def _check_options(spec: RunSpec) -> None:
     try:
         str(spec.folder).encode()
     except UnicodeEncodeError:
-        shown = str(spec.folder).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        raise InputError(f"--out {shown} is not UTF-8", "name a folder in UTF-8: the manifest and the plan of a cell are JSON") from None
+        shown = (
+            str(spec.folder).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        )
+        raise InputError(
+            f"--out {shown} is not UTF-8",
+            "name a folder in UTF-8: the manifest and the plan of a cell are JSON",
+        ) from None
     size = spec.disk_size_bytes
-    if spec.device is None and (not SMALLEST_DISK_BYTES <= size <= LARGEST_DISK_BYTES or size % 4096):
-        raise InputError(f"a disk of {size} bytes cannot be made", "--size takes 64K to 1T, in whole 4 KiB blocks")
+    if spec.device is None and (
+        not SMALLEST_DISK_BYTES <= size <= LARGEST_DISK_BYTES or size % 4096
+    ):
+        raise InputError(
+            f"a disk of {size} bytes cannot be made",
+            "--size takes 64K to 1T, in whole 4 KiB blocks",
+        )
     if size < spec.workload.disk_bytes:
         need = -(-spec.workload.disk_bytes >> 20)
         raise InputError(
-            f"a disk of {size >> 20} MiB is too small for {spec.workload.name}: it needs {need} MiB", f"--size {need}M, or a smaller --scale"
+            f"a disk of {size >> 20} MiB is too small for {spec.workload.name}: it needs {need} MiB",
+            f"--size {need}M, or a smaller --scale",
         )
     if spec.timeout_s is not None and spec.timeout_s < 1:
-        raise InputError(f"--timeout {spec.timeout_s:g} s is too short", "give 1s or more, for example 10m")
+        raise InputError(
+            f"--timeout {spec.timeout_s:g} s is too short", "give 1s or more, for example 10m"
+        )
     if spec.max_recording_bytes is not None and spec.max_recording_bytes < SMALLEST_RECORDING_BYTES:
         raise InputError(
-            f"--max-recording {spec.max_recording_bytes} bytes is too small", f"give {SMALLEST_RECORDING_BYTES >> 20}M or more, for example 20G"
+            f"--max-recording {spec.max_recording_bytes} bytes is too small",
+            f"give {SMALLEST_RECORDING_BYTES >> 20}M or more, for example 20G",
         )
     for path in spec.writable:
         if not path.is_dir():
             raise InputError(f"--writable {path} is not a folder", "name a folder that exists")
     for option, value, known in (("--keep", spec.keep, KEEP), ("--settle", spec.settle, SETTLE)):
         if value is not None and value not in known:
-            raise InputError(f"{option} {value!r} is unknown", did_you_mean(value, known) or f"one of: {', '.join(known)}")
+            raise InputError(
+                f"{option} {value!r} is unknown",
+                did_you_mean(value, known) or f"one of: {', '.join(known)}",
+            )
     if spec.probe_interval_ms is not None and spec.probe_interval_ms < 1:
-        raise InputError(f"--probe {spec.probe_interval_ms} is no interval", "give milliseconds, 1 or more")
+        raise InputError(
+            f"--probe {spec.probe_interval_ms} is no interval", "give milliseconds, 1 or more"
+        )

@@ -10,8 +10,15 @@ _USELESS = 1.0
 """Half of an interval, as part of its median: a wider one is not told to the percent."""
 
 
-def why_stop(rule: StoppingRule, results: RunResults, running: Sequence[str], repetitions: int, lanes: int = 1) -> str | None:
-    """After `repetitions` whole repetitions: the reason to stop, or None to go on. `running`: the profiles still in, `lanes` of them at a time."""
+def why_stop(
+    rule: StoppingRule,
+    results: RunResults,
+    running: Sequence[str],
+    repetitions: int,
+    lanes: int = 1,
+) -> str | None:
+    """After `repetitions` whole repetitions: the reason to stop, or None to go on. `running`: the
+    profiles still in, `lanes` of them at a time."""
     if repetitions == 0:
         return None
     if not running:
@@ -21,8 +28,15 @@ def why_stop(rule: StoppingRule, results: RunResults, running: Sequence[str], re
     if repetitions < rule.whole_repetitions:
         return None
     # Never a part of a repetition: what has no partner in the others is lost to the ratios.
-    if results.manifest.elapsed_s + repetition_s(results.manifest.cells, running) / lanes > rule.max_minutes * 60:
-        few = f", fewer than the {rule.min_repetitions} asked for" if repetitions < rule.min_repetitions else ""
+    if (
+        results.manifest.elapsed_s + repetition_s(results.manifest.cells, running) / lanes
+        > rule.max_minutes * 60
+    ):
+        few = (
+            f", fewer than the {rule.min_repetitions} asked for"
+            if repetitions < rule.min_repetitions
+            else ""
+        )
         done = f"after {repetitions} repetition{'s' * (repetitions > 1)}{few}, another would pass {rule.max_minutes:g} minutes"
         return f"{done}; {_precision(rule, results, running)}"
     if repetitions >= rule.min_repetitions and narrow(rule, results, running):
@@ -31,22 +45,32 @@ def why_stop(rule: StoppingRule, results: RunResults, running: Sequence[str], re
 
 
 def narrow(rule: StoppingRule, results: RunResults, running: Sequence[str]) -> bool:
-    """Whether the interval of the rule's metric is within its precision for each profile's total."""
+    """Whether the interval of the rule's metric is within its precision for each profile's
+    total."""
     widest = _widest(rule, results, running)
     return widest is not None and widest <= rule.precision
 
 
 def repetition_s(cells: Sequence[CellRecord], running: Sequence[str]) -> float:
     """What one repetition takes, from the cells so far."""
-    known = {profile: [cell.duration_s for cell in cells if cell.profile == profile] for profile in running}
+    known = {
+        profile: [cell.duration_s for cell in cells if cell.profile == profile]
+        for profile in running
+    }
     means = [sum(found) / len(found) for found in known.values() if found]
     return sum(means) / len(means) * len(running) if means else 0.0
 
 
 def remaining_s(
-    rule: StoppingRule, results: RunResults, running: Sequence[str], repetition: int, cells_left: int, lanes: int = 1
+    rule: StoppingRule,
+    results: RunResults,
+    running: Sequence[str],
+    repetition: int,
+    cells_left: int,
+    lanes: int = 1,
 ) -> tuple[float, float]:
-    """Until the earliest end and until the latest, in the middle of `repetition` with `cells_left` of it to go."""
+    """Until the earliest end and until the latest, in the middle of `repetition` with `cells_left`
+    of it to go."""
     whole = repetition_s(results.manifest.cells, running) / lanes
     here = whole * cells_left / len(running) if running else 0.0
     earliest = here + max(0, rule.min_repetitions - repetition - 1) * whole
@@ -58,7 +82,9 @@ def remaining_s(
 def _widest(rule: StoppingRule, results: RunResults, running: Sequence[str]) -> float | None:
     """None when some profile has no interval yet."""
     found = stats.half_widths(results.samples, rule.metric)
-    widths = [found[profile].relative_half_width if profile in found else None for profile in running]
+    widths = [
+        found[profile].relative_half_width if profile in found else None for profile in running
+    ]
     known = [width for width in widths if width is not None]
     return max(known) if known and len(known) == len(widths) else None
 

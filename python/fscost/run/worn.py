@@ -1,4 +1,5 @@
-"""What a cell's writes do to the device of --ssd, as metrics of the whole workload (docs/wear.md)."""
+"""What a cell's writes do to the device of --ssd, as metrics of the whole workload
+(docs/wear.md)."""
 
 from pathlib import Path
 
@@ -19,4 +20,7 @@ def add_to(result: CellResult, recording: Path, device: wear.Device) -> None:
     except FscostError as error:
         result.facts[NOT_WORN] = error.what
         return
-    result.samples += [Sample(TOTAL, True, "", metric, METRICS[metric].unit, value) for metric, value in found.items()]
+    result.samples += [
+        Sample(TOTAL, True, "", metric, METRICS[metric].unit, value)
+        for metric, value in found.items()
+    ]

@@ -16,10 +16,12 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Row:
-    """What the repetitions of one profile say about one metric of one phase. `low`, `high`: 95 % interval; None where there is none.
+    """What the repetitions of one profile say about one metric of one phase. `low`, `high`: 95 %
+    interval; None where there is none.
     `disk` is empty for the sum over the disks and for what has no disk.
 
-    `ratio_…` compare with the baseline's same phase, paired by repetition; None for the baseline itself, or when there is no baseline.
+    `ratio_…` compare with the baseline's same phase, paired by repetition; None for the baseline
+    itself, or when there is no baseline.
     """
 
     profile: str
@@ -41,8 +43,15 @@ class Row:
     because: str = ""
 
 
-def summarise(samples: pa.Table, baseline: str | None = None, minimum_size: float = MINIMUM_SIZE, *, by_disk: bool = False) -> list[Row]:
-    """One row for each profile × phase × disk × metric, in the order in which they first appear. Without `by_disk`, single disks are left out."""
+def summarise(
+    samples: pa.Table,
+    baseline: str | None = None,
+    minimum_size: float = MINIMUM_SIZE,
+    *,
+    by_disk: bool = False,
+) -> list[Row]:
+    """One row for each profile × phase × disk × metric, in the order in which they first appear.
+    Without `by_disk`, single disks are left out."""
     groups: dict[Key, dict[int, float]] = {}
     about: dict[Key, tuple[bool, str]] = {}
     for row in (samples if by_disk else samples.filter(pc.field("disk") == "")).to_pylist():
@@ -83,8 +92,23 @@ def _row(
     found = interval(values)
     against: dict[str, Any] = {}
     if baseline is not None and profile != baseline:
-        against = _against(ratio(groups[key], groups.get((baseline, phase, disk, metric), {}), minimum_size))
-    return Row(profile, phase, measured, disk, metric, unit, found.n, found.median, found.low, found.high, spread(values), **against)
+        against = _against(
+            ratio(groups[key], groups.get((baseline, phase, disk, metric), {}), minimum_size)
+        )
+    return Row(
+        profile,
+        phase,
+        measured,
+        disk,
+        metric,
+        unit,
+        found.n,
+        found.median,
+        found.low,
+        found.high,
+        spread(values),
+        **against,
+    )
 
 
 def _against(found: Ratio) -> dict[str, Any]:

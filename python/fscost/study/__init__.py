@@ -1,6 +1,14 @@
-"""Published experiments, run again and judged: `published/` holds each as data, the rules for its claims included."""
+"""Published experiments, run again and judged: `published/` holds each as data, the rules for its
+claims included."""
 
-from fscost.study.judge import MORE_MAY_DECIDE, RULES, JudgedClaim, JudgedCriterion, Outcome, Verdict
+from fscost.study.judge import (
+    MORE_MAY_DECIDE,
+    RULES,
+    JudgedClaim,
+    JudgedCriterion,
+    Outcome,
+    Verdict,
+)
 from fscost.study.load import catalogue, load
 from fscost.study.measure import Measured
 from fscost.study.model import Published, Study, Table

@@ -1,7 +1,10 @@
-"""Formulas over measured numbers, as a study's data file writes them: `(strict.make - plain.make) / strict.make`.
+"""Formulas over measured numbers, as a study's data file writes them: `(strict.make - plain.make) /
+strict.make`.
 
-`PROFILE.PHASE` is the study's own metric of that phase, `PROFILE.PHASE.METRIC` another; a phase's hyphens are written as underscores. `PROFILE.PHASE@DISK` and
-`PROFILE.PHASE@DISK.METRIC` are those of one disk, `PROFILE@DISK.METRIC` its total. A bare name is a constant (an option of the workload). In a table, `it` stands for the profile of the column.
+`PROFILE.PHASE` is the study's own metric of that phase, `PROFILE.PHASE.METRIC` another; a phase's
+hyphens are written as underscores. `PROFILE.PHASE@DISK` and
+`PROFILE.PHASE@DISK.METRIC` are those of one disk, `PROFILE@DISK.METRIC` its total. A bare name is a
+constant (an option of the workload). In a table, `it` stands for the profile of the column.
 """
 
 import ast
@@ -25,7 +28,8 @@ _AT = "_at_disk_"
 
 @dataclass(frozen=True)
 class Reference:
-    """One measured number: `profile` is the study's short name of it, `disk` is empty for the sum over the disks."""
+    """One measured number: `profile` is the study's short name of it, `disk` is empty for the sum
+    over the disks."""
 
     profile: str
     phase: str
@@ -49,7 +53,9 @@ class Formula:
     def parse(text: str, metric: str, it: str = "") -> "Formula":
         """`metric` is what PROFILE.PHASE means; InputError names what is no part of a formula."""
         try:
-            formula = Formula(text, ast.parse(text.strip().replace("@", f".{_AT}."), mode="eval").body, metric, it)
+            formula = Formula(
+                text, ast.parse(text.strip().replace("@", f".{_AT}."), mode="eval").body, metric, it
+            )
         except SyntaxError as error:
             raise InputError(f"formula '{text}': {error.msg}", _REMEDY) from None
         formula._check(formula.tree)
@@ -75,14 +81,21 @@ class Formula:
         """Raises ZeroDivisionError where a divisor is zero."""
         return self._value(self.tree, numbers, constants)
 
-    def _value(self, node: ast.expr, numbers: Mapping[Reference, float], constants: Mapping[str, float]) -> float:
+    def _value(
+        self, node: ast.expr, numbers: Mapping[Reference, float], constants: Mapping[str, float]
+    ) -> float:
         if isinstance(node, ast.Constant):
             assert isinstance(node.value, (int, float))
             return float(node.value)
         if isinstance(node, ast.BinOp):
-            return _OPERATORS[type(node.op)](self._value(node.left, numbers, constants), self._value(node.right, numbers, constants))
+            return _OPERATORS[type(node.op)](
+                self._value(node.left, numbers, constants),
+                self._value(node.right, numbers, constants),
+            )
         if isinstance(node, ast.Call):
-            return _FUNCTIONS[ast.unparse(node.func)]([self._value(argument, numbers, constants) for argument in node.args])
+            return _FUNCTIONS[ast.unparse(node.func)](
+                [self._value(argument, numbers, constants) for argument in node.args]
+            )
         name = self._name(node)
         return numbers[name] if isinstance(name, Reference) else constants[name]
 
@@ -108,17 +121,27 @@ class Formula:
             disk = "".join(parts[2:3]) or _AT
             del parts[1:3]
         if not isinstance(node, ast.Name) or len(parts) > 2 or _AT in (*parts, disk):
-            raise InputError(f"formula '{self.text}': '{ast.unparse(node).replace(f'.{_AT}.', '@')}' has no place in it", _REMEDY)
+            raise InputError(
+                f"formula '{self.text}': '{ast.unparse(node).replace(f'.{_AT}.', '@')}' has no place in it",
+                _REMEDY,
+            )
         if not parts:
             return node.id
         profile = self.it if self.it and node.id == "it" else node.id
-        return Reference(profile, parts[0].replace("_", "-"), parts[1] if len(parts) == 2 else self.metric, disk)
+        return Reference(
+            profile, parts[0].replace("_", "-"), parts[1] if len(parts) == 2 else self.metric, disk
+        )
 
     def _check(self, node: ast.expr) -> None:
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
             self._check(node.left)
             self._check(node.right)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in _FUNCTIONS and len(node.args) > 1 and not node.keywords:
+        elif (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) in _FUNCTIONS
+            and len(node.args) > 1
+            and not node.keywords
+        ):
             for argument in node.args:
                 self._check(argument)
         elif isinstance(node, ast.Constant):

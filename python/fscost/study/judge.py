@@ -1,4 +1,5 @@
-"""From samples to verdicts. Nothing here knows what was expected: bounds come from the study's data, values from the run."""
+"""From samples to verdicts. Nothing here knows what was expected: bounds come from the study's
+data, values from the run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,8 @@ class Outcome(StrEnum):
     HOLDS = "holds"
     FAILS = "fails"
     OPEN = "open"
-    """The interval reaches over a bound, or there is none (one repetition decides nothing), or what was measured cannot tell."""
+    """The interval reaches over a bound, or there is none (one repetition decides nothing), or what
+    was measured cannot tell."""
 
 
 class Verdict(StrEnum):
@@ -64,22 +66,35 @@ def judge(claim: Claim, numbers: Numbers, published: Published) -> JudgedClaim:
     judged = []
     for criterion in claim.criteria:
         formula = criterion.formula
-        measured = Measured(None, criterion.because) if formula is None else _with_precondition(criterion, numbers, numbers.measured(formula))
+        measured = (
+            Measured(None, criterion.because)
+            if formula is None
+            else _with_precondition(criterion, numbers, numbers.measured(formula))
+        )
         found = Outcome.OPEN if measured.because else outcome(criterion, measured.interval)
-        measured = measured if measured.because or found is not Outcome.OPEN else replace(measured, because=_why_open(measured))
-        judged.append(JudgedCriterion(criterion, published_value(formula, published), measured, found))
+        measured = (
+            measured
+            if measured.because or found is not Outcome.OPEN
+            else replace(measured, because=_why_open(measured))
+        )
+        judged.append(
+            JudgedCriterion(criterion, published_value(formula, published), measured, found)
+        )
     return JudgedClaim(claim, verdict([entry.outcome for entry in judged]), tuple(judged))
 
 
 def _with_precondition(criterion: Criterion, numbers: Numbers, measured: Measured) -> Measured:
-    """What was measured, with the reason why it decides nothing where this run is too small to show the claim."""
+    """What was measured, with the reason why it decides nothing where this run is too small to show
+    the claim."""
     needed = criterion.precondition
     if needed is None or measured.because:
         return measured
     found = numbers.measured(needed.formula)
     if found.because or found.interval is None:
         return replace(measured, because=found.because)
-    if found.interval.median >= needed.at_least and (found.interval.low is None or found.interval.low >= needed.at_least):
+    if found.interval.median >= needed.at_least and (
+        found.interval.low is None or found.interval.low >= needed.at_least
+    ):
         return measured
     because = f"{needed.because} ({found.interval.median:.4g} {needed.unit} here, {needed.at_least:.4g} {needed.unit} needed)"
     return replace(measured, because=because)

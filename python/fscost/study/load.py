@@ -1,4 +1,5 @@
-"""Studies, read from `published/NAME/study.toml` and `published/NAME/published.csv`, and checked: every name that a formula uses must be there."""
+"""Studies, read from `published/NAME/study.toml` and `published/NAME/published.csv`, and checked:
+every name that a formula uses must be there."""
 
 import csv
 import tomllib
@@ -11,18 +12,41 @@ from typing import Any
 from fscost import profile
 from fscost.errors import InputError, did_you_mean
 from fscost.study.formula import Formula, Reference
-from fscost.study.model import Claim, Comparison, Criterion, Line, Need, Precondition, Published, Scale, Study, Table
+from fscost.study.model import (
+    Claim,
+    Comparison,
+    Criterion,
+    Line,
+    Need,
+    Precondition,
+    Published,
+    Scale,
+    Study,
+    Table,
+)
 from fscost.workload.model import Step
 
-UNITS = {"B": 1.0, "MB": float(1 << 20), "GB": float(1 << 30), "GiB": float(1 << 30), "s": 1.0, "min": 60.0}
-"""Of published values, as their sources call them. MB of 2009's lifetime counter is 2^20 bytes (e2fsprogs, misc/dumpe2fs.c), GB of `df -h` is 2^30."""
+UNITS = {
+    "B": 1.0,
+    "MB": float(1 << 20),
+    "GB": float(1 << 30),
+    "GiB": float(1 << 30),
+    "s": 1.0,
+    "min": 60.0,
+}
+"""Of published values, as their sources call them. MB of 2009's lifetime counter is 2^20 bytes
+(e2fsprogs, misc/dumpe2fs.c), GB of `df -h` is 2^30."""
 _CSV_COLUMNS = ["profile", "phase", "metric", "value", "unit", "note"]
 
 
 def catalogue() -> list[Study]:
     """Every study, by name."""
     folder = resources.files("fscost.study") / "published"
-    return [_load(entry) for entry in sorted(folder.iterdir(), key=lambda entry: entry.name) if entry.is_dir()]
+    return [
+        _load(entry)
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
+        if entry.is_dir()
+    ]
 
 
 def load(name: str) -> Study:
@@ -30,12 +54,18 @@ def load(name: str) -> Study:
     found = {study.name: study for study in catalogue()}
     if name not in found:
         remedy = did_you_mean(name, found) or f"studies: {', '.join(found)}"
-        raise InputError(f"no study is called '{name}'", f"{remedy} (`fscost study list` lists all)")
+        raise InputError(
+            f"no study is called '{name}'", f"{remedy} (`fscost study list` lists all)"
+        )
     return found[name]
 
 
 def _load(folder: Traversable) -> Study:
-    return read(folder.name, (folder / "study.toml").read_text("utf-8"), (folder / "published.csv").read_text("utf-8"))
+    return read(
+        folder.name,
+        (folder / "study.toml").read_text("utf-8"),
+        (folder / "published.csv").read_text("utf-8"),
+    )
 
 
 def read(name: str, toml: str, published: str) -> Study:
@@ -46,7 +76,9 @@ def read(name: str, toml: str, published: str) -> Study:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{name}/study.toml: {error}") from None
     except (KeyError, TypeError) as error:
-        raise InputError(f"{name}/study.toml: {error} is missing, is of another kind, or is no field of a study") from None
+        raise InputError(
+            f"{name}/study.toml: {error} is missing, is of another kind, or is no field of a study"
+        ) from None
     except InputError as error:
         raise InputError(f"{name}: {error.what}", error.remedy) from None
 
@@ -58,7 +90,9 @@ class _Reader:
         self._name = name
         self._table = table
         self._metric: str = table["metric"]
-        self._profiles = {short: profile.resolve(spelling) for short, spelling in table["profiles"].items()}
+        self._profiles = {
+            short: profile.resolve(spelling) for short, spelling in table["profiles"].items()
+        }
 
     def study(self, published: str) -> Study:
         table = self._table
@@ -73,11 +107,17 @@ class _Reader:
             metric=self._metric,
             profiles=self._profiles,
             workload=workload["name"],
-            steps=tuple(Step(**{**step, "shell": step["shell"].strip()}) for step in workload.get("steps", ())),
+            steps=tuple(
+                Step(**{**step, "shell": step["shell"].strip()})
+                for step in workload.get("steps", ())
+            ),
             probe_interval_ms=workload.get("probe_interval_ms"),
             ssd=workload.get("ssd", ""),
             sums={name: tuple(parts) for name, parts in table.get("sums", {}).items()},
-            definitions={name: Formula.parse(text, self._metric) for name, text in table.get("definitions", {}).items()},
+            definitions={
+                name: Formula.parse(text, self._metric)
+                for name, text in table.get("definitions", {}).items()
+            },
             published=self._published(published),
             scales={name: self._scale(name, scale) for name, scale in table["scales"].items()},
             comparisons=tuple(self._comparison(entry) for entry in table.get("comparisons", ())),
@@ -85,7 +125,9 @@ class _Reader:
             claims=tuple(self._claim(entry) for entry in table["claims"]),
         )
         for formula in _formulas(study):
-            self._check_profiles(f"'{formula.text}'", *(reference.profile for reference in formula.references))
+            self._check_profiles(
+                f"'{formula.text}'", *(reference.profile for reference in formula.references)
+            )
         return study
 
     def _published(self, text: str) -> Published:
@@ -100,15 +142,31 @@ class _Reader:
             reference = Reference(row["profile"], phase, row["metric"], disk)
             self._check_profiles("published.csv", reference.profile)
             if reference in values or row["unit"] not in UNITS:
-                raise InputError(f"published.csv: {reference.profile}.{reference.phase} comes twice, or its unit is none of {', '.join(UNITS)}")
+                raise InputError(
+                    f"published.csv: {reference.profile}.{reference.phase} comes twice, or its unit is none of {', '.join(UNITS)}"
+                )
             values[reference] = float(row["value"]) * UNITS[row["unit"]]
             texts[reference] = f"{row['value']} {row['unit']}"
             if row["note"]:
                 notes[reference] = row["note"]
-        return Published(values, {name: float(value) for name, value in self._table.get("published_constants", {}).items()}, notes, texts)
+        return Published(
+            values,
+            {
+                name: float(value)
+                for name, value in self._table.get("published_constants", {}).items()
+            },
+            notes,
+            texts,
+        )
 
     def _scale(self, name: str, entry: Mapping[str, Any]) -> Scale:
-        return Scale(**{"name": name, **entry, "needs": tuple(Need(**need) for need in entry.get("needs", ()))})
+        return Scale(
+            **{
+                "name": name,
+                **entry,
+                "needs": tuple(Need(**need) for need in entry.get("needs", ())),
+            }
+        )
 
     def _comparison(self, entry: Mapping[str, Any]) -> Comparison:
         self._check_profiles(entry["title"], entry["with"], entry["without"])
@@ -117,22 +175,42 @@ class _Reader:
     def _a_table(self, entry: Mapping[str, Any]) -> Table:
         columns = entry["columns"]
         lines = [
-            Line(line["label"], line["unit"], {short: Formula.parse(line["value"], self._metric, short) for short in columns})
+            Line(
+                line["label"],
+                line["unit"],
+                {short: Formula.parse(line["value"], self._metric, short) for short in columns},
+            )
             for line in entry["lines"]
         ]
-        return Table(entry["title"], columns, tuple(entry.get("published", ())), tuple(lines), entry.get("is_turned", False))
+        return Table(
+            entry["title"],
+            columns,
+            tuple(entry.get("published", ())),
+            tuple(lines),
+            entry.get("is_turned", False),
+        )
 
     def _claim(self, entry: Mapping[str, Any]) -> Claim:
         criteria = tuple(self._criterion(criterion) for criterion in entry["criteria"])
-        return Claim(entry["text"], entry["rule"], criteria, " ".join(entry.get("explanation", "").split()))
+        return Claim(
+            entry["text"], entry["rule"], criteria, " ".join(entry.get("explanation", "").split())
+        )
 
     def _criterion(self, entry: Mapping[str, Any]) -> Criterion:
-        formula = None if "because" in entry and "value" not in entry else Formula.parse(entry["value"], self._metric)
-        precondition = self._precondition(entry["precondition"]) if "precondition" in entry else None
+        formula = (
+            None
+            if "because" in entry and "value" not in entry
+            else Formula.parse(entry["value"], self._metric)
+        )
+        precondition = (
+            self._precondition(entry["precondition"]) if "precondition" in entry else None
+        )
         plain = {key: value for key, value in entry.items() if key not in ("value", "precondition")}
         criterion = Criterion(**plain, formula=formula, precondition=precondition)
         if formula is not None and criterion.at_least is None and criterion.at_most is None:
-            raise InputError(f"criterion '{criterion.label}' has no bound", "give at_least, at_most or both")
+            raise InputError(
+                f"criterion '{criterion.label}' has no bound", "give at_least, at_most or both"
+            )
         return criterion
 
     def _precondition(self, entry: Mapping[str, Any]) -> Precondition:
@@ -142,7 +220,10 @@ class _Reader:
     def _check_profiles(self, where: str, *shorts: str) -> None:
         for short in shorts:
             if short not in self._profiles:
-                raise InputError(f"{where}: no profile is called '{short}'", f"there are {', '.join(self._profiles)}")
+                raise InputError(
+                    f"{where}: no profile is called '{short}'",
+                    f"there are {', '.join(self._profiles)}",
+                )
 
 
 def _formulas(study: Study) -> Iterator[Formula]:
@@ -150,5 +231,11 @@ def _formulas(study: Study) -> Iterator[Formula]:
         for line in table.lines:
             yield from line.cells.values()
     for claim in study.claims:
-        yield from (criterion.formula for criterion in claim.criteria if criterion.formula is not None)
-        yield from (criterion.precondition.formula for criterion in claim.criteria if criterion.precondition is not None)
+        yield from (
+            criterion.formula for criterion in claim.criteria if criterion.formula is not None
+        )
+        yield from (
+            criterion.precondition.formula
+            for criterion in claim.criteria
+            if criterion.precondition is not None
+        )

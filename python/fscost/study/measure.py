@@ -1,4 +1,5 @@
-"""What formulas come to: one value for each repetition that has all of it, so that with and without are paired."""
+"""What formulas come to: one value for each repetition that has all of it, so that with and without
+are paired."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -15,7 +16,8 @@ _OF_NO_DEVICE = "the processor was emulated: its clock counts instructions, and 
 
 @dataclass(frozen=True)
 class Measured:
-    """`interval` is None when there is no value; `because` says why, or why the value tells nothing. `is_virtual`: by the clock of an emulated guest."""
+    """`interval` is None when there is no value; `because` says why, or why the value tells
+    nothing. `is_virtual`: by the clock of an emulated guest."""
 
     interval: Interval | None
     because: str = ""
@@ -24,7 +26,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class Numbers:
-    """The samples of a run by reference and repetition, and the constants of its workload. `virtual`: those that are times of an emulated guest."""
+    """The samples of a run by reference and repetition, and the constants of its workload.
+    `virtual`: those that are times of an emulated guest."""
 
     samples: Mapping[Reference, Mapping[int, float]]
     constants: Mapping[str, float]
@@ -32,21 +35,28 @@ class Numbers:
 
     @staticmethod
     def of(study: Study, results: RunResults, names: Mapping[str, str]) -> "Numbers":
-        """Of a run of the study. `names`: short name of a profile → the run's, which tells its kernel where there are several."""
+        """Of a run of the study. `names`: short name of a profile → the run's, which tells its
+        kernel where there are several."""
         shorts = {name: short for short, name in names.items()}
         samples: dict[Reference, dict[int, float]] = {}
         virtual = set()
         for row in results.samples.to_pylist():
             if row["profile"] in shorts:
-                reference = Reference(shorts[row["profile"]], row["phase"], row["metric"], row["disk"])
+                reference = Reference(
+                    shorts[row["profile"]], row["phase"], row["metric"], row["disk"]
+                )
                 samples.setdefault(reference, {})[row["repetition"]] = row["value"]
                 if row["unit"] == _VIRTUAL:
                     virtual.add(reference)
         for name, parts in study.sums.items():
             virtual |= _add_sum(samples, virtual, name, parts)
         options = results.manifest.workload.get("options", [])
-        constants = {name: float(value) for name, value in options if isinstance(value, (int, float))}
-        constants |= {name: formula.value({}, constants) for name, formula in study.definitions.items()}
+        constants = {
+            name: float(value) for name, value in options if isinstance(value, (int, float))
+        }
+        constants |= {
+            name: formula.value({}, constants) for name, formula in study.definitions.items()
+        }
         return Numbers(samples, constants, frozenset(virtual))
 
     def measured(self, formula: Formula) -> Measured:
@@ -64,15 +74,29 @@ class Numbers:
         values = []
         for repetition in repetitions:
             try:
-                values.append(formula.value({ref: column[repetition] for ref, column in columns.items()}, self.constants))
+                values.append(
+                    formula.value(
+                        {ref: column[repetition] for ref, column in columns.items()}, self.constants
+                    )
+                )
             except ZeroDivisionError:
                 return Measured(None, f"a divisor is zero in repetition {repetition}")
         virtual = formula.references & self.virtual
-        return Measured(stats.interval(values), _OF_NO_DEVICE if any(_waits(ref) for ref in virtual) else "", bool(virtual))
+        return Measured(
+            stats.interval(values),
+            _OF_NO_DEVICE if any(_waits(ref) for ref in virtual) else "",
+            bool(virtual),
+        )
 
 
-def _add_sum(samples: dict[Reference, dict[int, float]], virtual: Set[Reference], name: str, parts: Sequence[str]) -> set[Reference]:
-    """The sum of these metrics wherever all of them were measured; returns the sums that are virtual."""
+def _add_sum(
+    samples: dict[Reference, dict[int, float]],
+    virtual: Set[Reference],
+    name: str,
+    parts: Sequence[str],
+) -> set[Reference]:
+    """The sum of these metrics wherever all of them were measured; returns the sums that are
+    virtual."""
     found = set()
     for first in [reference for reference in samples if reference.metric == parts[0]]:
         of_parts = [replace(first, metric=part) for part in parts]
@@ -80,7 +104,10 @@ def _add_sum(samples: dict[Reference, dict[int, float]], virtual: Set[Reference]
             continue
         whole = replace(first, metric=name)
         repetitions = set.intersection(*(set(samples[part]) for part in of_parts))
-        samples[whole] = {repetition: sum(samples[part][repetition] for part in of_parts) for repetition in sorted(repetitions)}
+        samples[whole] = {
+            repetition: sum(samples[part][repetition] for part in of_parts)
+            for repetition in sorted(repetitions)
+        }
         found |= {whole} if virtual & set(of_parts) else set()
     return found
 
@@ -91,6 +118,10 @@ def _waits(reference: Reference) -> bool:
 
 def published_value(formula: Formula | None, published: Published) -> float | None:
     """The same formula over the source's own figures; None where the source has not got them."""
-    if formula is None or not formula.references <= published.values.keys() or not formula.constants <= published.constants.keys():
+    if (
+        formula is None
+        or not formula.references <= published.values.keys()
+        or not formula.constants <= published.constants.keys()
+    ):
         return None
     return formula.value(published.values, published.constants)

@@ -1,4 +1,5 @@
-"""What a study is: a published experiment, how it is run here, and the rules by which its claims are judged. All of it is data (`published/`)."""
+"""What a study is: a published experiment, how it is run here, and the rules by which its claims
+are judged. All of it is data (`published/`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,8 @@ from fscost.workload.model import Step
 
 @dataclass(frozen=True)
 class Need:
-    """Something of the host that a scale needs: a program's name, or a pattern of a file's path; and the package that brings it."""
+    """Something of the host that a scale needs: a program's name, or a pattern of a file's path;
+    and the package that brings it."""
 
     package: str
     tool: str = ""
@@ -25,7 +27,8 @@ class Scale:
     summary: str
     factor: float = 1.0
     source: str = ""
-    """A pattern of paths; the last in order is the workload's source. Empty: the workload makes its own."""
+    """A pattern of paths; the last in order is the workload's source. Empty: the workload makes its
+    own."""
     options: Mapping[str, str | int] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()
     min_repetitions: int = 3
@@ -36,7 +39,8 @@ class Scale:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The same phases with and without something. `printed`: the change as the source prints it, by phase."""
+    """The same phases with and without something. `printed`: the change as the source prints it, by
+    phase."""
 
     title: str
     with_: str
@@ -55,7 +59,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers side by side. `columns`: short name of a profile → what stands above it; `published`: those whose published figures are shown too.
+    """Numbers side by side. `columns`: short name of a profile → what stands above it; `published`:
+    those whose published figures are shown too.
     `is_turned`: profiles are rows and lines columns, for many profiles."""
 
     title: str
@@ -67,7 +72,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Precondition:
-    """What must be at least so large for a criterion to be judged at all; `because` says what the run is too small or too short for."""
+    """What must be at least so large for a criterion to be judged at all; `because` says what the
+    run is too small or too short for."""
 
     formula: Formula
     at_least: float
@@ -77,7 +83,8 @@ class Precondition:
 
 @dataclass(frozen=True)
 class Criterion:
-    """It holds when the formula's value lies within the bounds, the ends included; None is no bound. One that nothing here could measure has no formula,
+    """It holds when the formula's value lies within the bounds, the ends included; None is no
+    bound. One that nothing here could measure has no formula,
     and says why: it stays open. So does one whose precondition is not met."""
 
     label: str
@@ -91,7 +98,8 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the source says, and the rule that decides. `explanation` is prose of ours; no verdict depends on it."""
+    """What the source says, and the rule that decides. `explanation` is prose of ours; no verdict
+    depends on it."""
 
     text: str
     rule: str
@@ -101,7 +109,8 @@ class Claim:
 
 @dataclass(frozen=True)
 class Published:
-    """The source's own figures; `texts`: as they are printed there, with their unit. `notes`: what is derived, and from what."""
+    """The source's own figures; `texts`: as they are printed there, with their unit. `notes`: what
+    is derived, and from what."""
 
     values: Mapping[Reference, float]
     constants: Mapping[str, float]
@@ -109,13 +118,15 @@ class Published:
     texts: Mapping[Reference, str] = field(default_factory=dict)
 
     def text(self, formula: Formula) -> str:
-        """What the source prints for this formula; empty where it prints nothing, or the formula is computed from several figures."""
+        """What the source prints for this formula; empty where it prints nothing, or the formula is
+        computed from several figures."""
         return "" if formula.only is None else self.texts.get(formula.only, "")
 
 
 @dataclass(frozen=True)
 class Study:
-    """A published experiment. `profiles`: short name, as formulas use it → what is formatted and mounted."""
+    """A published experiment. `profiles`: short name, as formulas use it → what is formatted and
+    mounted."""
 
     name: str
     title: str

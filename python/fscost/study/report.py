@@ -15,7 +15,8 @@ from fscost.study.model import Comparison, Line, Study, Table
 
 @dataclass(frozen=True)
 class Change:
-    """One phase with and without something. `of_with` is (with − without) ÷ with, `of_without` is (with − without) ÷ without."""
+    """One phase with and without something. `of_with` is (with − without) ÷ with, `of_without` is
+    (with − without) ÷ without."""
 
     phase: str
     printed: str
@@ -34,7 +35,8 @@ class ReportedLine:
 
 @dataclass(frozen=True)
 class Findings:
-    """What the run shows under one kernel, whose name is empty where it is the only one: a claim is judged under each by itself."""
+    """What the run shows under one kernel, whose name is empty where it is the only one: a claim is
+    judged under each by itself."""
 
     kernel: str
     comparisons: tuple[tuple[Comparison, tuple[Change, ...]], ...]
@@ -44,7 +46,8 @@ class Findings:
 
 @dataclass(frozen=True)
 class Report:
-    """All that a reader is shown of a study's run: its findings under each kernel, in the order in which they were asked for."""
+    """All that a reader is shown of a study's run: its findings under each kernel, in the order in
+    which they were asked for."""
 
     study: Study
     results: RunResults
@@ -54,7 +57,10 @@ class Report:
 def report(study: Study, results: RunResults) -> Report:
     """A pure function of the run's samples: the same run, the same report."""
     if results.manifest.request.get("study") != study.name:
-        raise InputError(f"{results.folder} is no run of the study {study.name}", "name a folder that `fscost study run` made")
+        raise InputError(
+            f"{results.folder} is no run of the study {study.name}",
+            "name a folder that `fscost study run` made",
+        )
     return Report(study, results, tuple(_findings(study, results, kernels=_kernels(results))))
 
 
@@ -62,30 +68,58 @@ def _kernels(results: RunResults) -> Sequence[str]:
     """As the request names them: it comes from a file, and older ones have none."""
     kernels = results.manifest.request.get("kernel", [])
     if not isinstance(kernels, list) or not all(isinstance(kernel, str) for kernel in kernels):
-        raise InputError(f"{results.folder}: its manifest's request.kernel is damaged: {kernels!r}", "start a new run")
+        raise InputError(
+            f"{results.folder}: its manifest's request.kernel is damaged: {kernels!r}",
+            "start a new run",
+        )
     return kernels
 
 
 def _findings(study: Study, results: RunResults, kernels: Sequence[str]) -> Iterator[Findings]:
     for index, kernel in enumerate(kernels or [""]):
-        numbers = Numbers.of(study, results, {short: profile.on_kernels(found, kernels)[index].name for short, found in study.profiles.items()})
+        numbers = Numbers.of(
+            study,
+            results,
+            {
+                short: profile.on_kernels(found, kernels)[index].name
+                for short, found in study.profiles.items()
+            },
+        )
         yield Findings(
             Path(kernel).name if len(kernels) > 1 else "",
-            tuple((entry, tuple(_change(study, numbers, entry, phase) for phase in entry.printed)) for entry in study.comparisons),
-            tuple((table, tuple(_line(study, numbers, line) for line in table.lines)) for table in study.tables),
+            tuple(
+                (entry, tuple(_change(study, numbers, entry, phase) for phase in entry.printed))
+                for entry in study.comparisons
+            ),
+            tuple(
+                (table, tuple(_line(study, numbers, line) for line in table.lines))
+                for table in study.tables
+            ),
             tuple(judge(claim, numbers, study.published) for claim in study.claims),
         )
 
 
 def _change(study: Study, numbers: Numbers, entry: Comparison, phase: str) -> Change:
-    with_, without = (f"{short}.{phase.replace('-', '_')}" for short in (entry.with_, entry.without))
-    texts = (with_, without, f"({with_} - {without}) / {with_}", f"({with_} - {without}) / {without}")
+    with_, without = (
+        f"{short}.{phase.replace('-', '_')}" for short in (entry.with_, entry.without)
+    )
+    texts = (
+        with_,
+        without,
+        f"({with_} - {without}) / {with_}",
+        f"({with_} - {without}) / {without}",
+    )
     a, b, c, d = (Formula.parse(text, study.metric) for text in texts)
     published = study.published
     return Change(
         phase,
         entry.printed[phase],
-        (published_value(a, published), published_value(b, published), published_value(c, published), published_value(d, published)),
+        (
+            published_value(a, published),
+            published_value(b, published),
+            published_value(c, published),
+            published_value(d, published),
+        ),
         (numbers.measured(a), numbers.measured(b), numbers.measured(c), numbers.measured(d)),
     )
 

@@ -18,7 +18,9 @@ _JUDGED_REPETITIONS = 2
 def scale_of(study: Study, name: str) -> Scale:
     """The scale of this name."""
     if name not in study.scales:
-        raise InputError(f"study {study.name} has no scale '{name}'", f"--scale {' or '.join(study.scales)}")
+        raise InputError(
+            f"study {study.name} has no scale '{name}'", f"--scale {' or '.join(study.scales)}"
+        )
     return study.scales[name]
 
 
@@ -38,17 +40,27 @@ def plan(
     trust: bool = False,
     command_line: Sequence[str] = (),
 ) -> RunSpec:
-    """One run with all profiles, interleaved, under each of `kernels`. `options` are the workload's, and take the place of the scale's."""
-    most = max(min_repetitions or 0, scale.max_repetitions) if max_repetitions is None else max_repetitions
+    """One run with all profiles, interleaved, under each of `kernels`. `options` are the
+    workload's, and take the place of the scale's."""
+    most = (
+        max(min_repetitions or 0, scale.max_repetitions)
+        if max_repetitions is None
+        else max_repetitions
+    )
     least = min(scale.min_repetitions, most) if min_repetitions is None else min_repetitions
     given = dict(options or {})
     return RunSpec(
-        profiles=tuple(each for found in study.profiles.values() for each in profile.on_kernels(found, kernels)),
+        profiles=tuple(
+            each for found in study.profiles.values() for each in profile.on_kernels(found, kernels)
+        ),
         workload=_workload(study, scale, seed, given),
         folder=folder,
         seed=seed,
         stopping=StoppingRule(
-            least, most, scale.max_minutes if max_minutes is None else max_minutes, whole_repetitions=min(_JUDGED_REPETITIONS, most)
+            least,
+            most,
+            scale.max_minutes if max_minutes is None else max_minutes,
+            whole_repetitions=min(_JUDGED_REPETITIONS, most),
         ),
         disk_size_bytes=scale.disk_mib << 20,
         probe_interval_ms=study.probe_interval_ms,
@@ -57,13 +69,24 @@ def plan(
         trust=trust,
         name=f"study {study.name}",
         command_line=tuple(command_line),
-        request={"study": study.name, "scale": scale.name, "set": given, "kernel": list(kernels), "modules": list(modules)},
+        request={
+            "study": study.name,
+            "scale": scale.name,
+            "set": given,
+            "kernel": list(kernels),
+            "modules": list(modules),
+        },
     )
 
 
 def missing(needs: Sequence[Need]) -> list[Need]:
     """Those that this host has not got."""
-    return [need for need in needs if (need.tool and shutil.which(need.tool) is None) or (need.path and not _matches(need.path))]
+    return [
+        need
+        for need in needs
+        if (need.tool and shutil.which(need.tool) is None)
+        or (need.path and not _matches(need.path))
+    ]
 
 
 def _matches(pattern: str) -> list[Path]:
@@ -76,7 +99,15 @@ def _workload(study: Study, scale: Scale, seed: int, options: Mapping[str, str])
     if lacking:
         packages = " ".join(dict.fromkeys(need.package for need in lacking))
         what = ", ".join(need.tool or need.path for need in lacking)
-        raise HostError(f"study {study.name} at scale {scale.name} needs {what}", f"apt install {packages}")
+        raise HostError(
+            f"study {study.name} at scale {scale.name} needs {what}", f"apt install {packages}"
+        )
     source = _matches(scale.source)[-1] if scale.source else None
-    chosen = workload.resolve(study.workload, scale=scale.factor, seed=seed, source=source, options={**scale.options, **options})
+    chosen = workload.resolve(
+        study.workload,
+        scale=scale.factor,
+        seed=seed,
+        source=source,
+        options={**scale.options, **options},
+    )
     return replace(chosen, steps=(*chosen.steps, *study.steps))

@@ -1,1 +1,2 @@
-"""What a person is shown of a run, as data: numbers chosen, sorted and put into words; nothing printed."""
+"""What a person is shown of a run, as data: numbers chosen, sorted and put into words; nothing
+printed."""

@@ -1,4 +1,5 @@
-"""What was written, profile by profile: a bar, the numbers beside it, and what follows from them in words."""
+"""What was written, profile by profile: a bar, the numbers beside it, and what follows from them in
+words."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,12 @@ BAR_COLUMNS = 24
 DATA_MARK, JOURNAL_MARK, METADATA_MARK, ATIME_MARK, UNKNOWN_MARK = BAR_MARKS = "█▓▒░?"
 WRITTEN = "device_write_bytes"
 LEGEND = f"{DATA_MARK} file data  {JOURNAL_MARK} journal or log  {METADATA_MARK} metadata  {ATIME_MARK} of these two, access times alone: what noatime saves"
-_LABELS = {written.FILE_DATA: "data", written.JOURNAL: "journal", written.METADATA: "metadata", written.UNKNOWN: "unknown"}
+_LABELS = {
+    written.FILE_DATA: "data",
+    written.JOURNAL: "journal",
+    written.METADATA: "metadata",
+    written.UNKNOWN: "unknown",
+}
 _WORTH_SAYING = 0.01
 _UNKNOWN_ALLOWED = 0.001
 _DOUBTFUL_ALLOWED = 0.001
@@ -26,7 +32,8 @@ _PART_WORTH_SAYING = 0.1
 
 @dataclass(frozen=True)
 class Breakdown:
-    """`grid` has no rows where nothing is explained. `findings`: one sentence each. `not_explained`: profile → because."""
+    """`grid` has no rows where nothing is explained. `findings`: one sentence each.
+    `not_explained`: profile → because."""
 
     grid: Grid
     notes: Sequence[str]
@@ -39,7 +46,10 @@ class Breakdown:
         reasons: dict[str, list[str]] = {}
         for profile, because in self.not_explained.items():
             reasons.setdefault(because, []).append(profile)
-        return [plain(f"not explained: {', '.join(profiles)}, because {because}") for because, profiles in reasons.items()]
+        return [
+            plain(f"not explained: {', '.join(profiles)}, because {because}")
+            for because, profiles in reasons.items()
+        ]
 
 
 def breakdown(results: RunResults, rows: Sequence[Row], profiles: Sequence[str]) -> Breakdown:
@@ -48,16 +58,27 @@ def breakdown(results: RunResults, rows: Sequence[Row], profiles: Sequence[str])
     for row in rows:
         if row.phase == TOTAL and row.profile in totals:
             totals[row.profile][row.metric] = row.median
-    explained = {profile: values for profile, values in totals.items() if written.METADATA in values and WRITTEN in values}
+    explained = {
+        profile: values
+        for profile, values in totals.items()
+        if written.METADATA in values and WRITTEN in values
+    }
     not_explained = _not_explained(results, profiles)
     if not explained:
         return Breakdown(Grid("", (), ()), (), (), not_explained)
     longest = max(values[WRITTEN] for values in explained.values())
     shown = [written.FILE_DATA, written.JOURNAL, written.METADATA]
-    if any(values[written.UNKNOWN] > _UNKNOWN_ALLOWED * values[WRITTEN] for values in explained.values()):
+    if any(
+        values[written.UNKNOWN] > _UNKNOWN_ALLOWED * values[WRITTEN]
+        for values in explained.values()
+    ):
         shown.append(written.UNKNOWN)
     lines = [
-        [plain(profile), bar(values, longest), *(_part(values, metric) for metric in (*shown, written.ATIME))]
+        [
+            plain(profile),
+            bar(values, longest),
+            *(_part(values, metric) for metric in (*shown, written.ATIME)),
+        ]
         for profile, values in explained.items()
     ]
     header = ("profile", BAR, *(_LABELS[metric] for metric in shown), "of it atime")
@@ -68,7 +89,8 @@ def breakdown(results: RunResults, rows: Sequence[Row], profiles: Sequence[str])
 
 
 def bar(values: Mapping[str, float], longest: float) -> str:
-    """One mark for each `longest ÷ BAR_COLUMNS` bytes, the last bytes of each kind rounded so that the length is right."""
+    """One mark for each `longest ÷ BAR_COLUMNS` bytes, the last bytes of each kind rounded so that
+    the length is right."""
     atime, in_journal = values[written.ATIME], values.get(written.JOURNAL_ATIME, 0.0)
     parts = (
         values[written.FILE_DATA],
@@ -77,9 +99,15 @@ def bar(values: Mapping[str, float], longest: float) -> str:
         atime,
         values[written.UNKNOWN],
     )
-    ends = [round(BAR_COLUMNS * sum(parts[: index + 1]) / longest) if longest else 0 for index in range(len(parts))]
+    ends = [
+        round(BAR_COLUMNS * sum(parts[: index + 1]) / longest) if longest else 0
+        for index in range(len(parts))
+    ]
     begins = [0, *ends]
-    return "".join(mark * max(0, end - begin) for mark, begin, end in zip(BAR_MARKS, begins, ends, strict=False))
+    return "".join(
+        mark * max(0, end - begin)
+        for mark, begin, end in zip(BAR_MARKS, begins, ends, strict=False)
+    )
 
 
 def way_on(results: RunResults) -> list[str]:
@@ -88,7 +116,11 @@ def way_on(results: RunResults) -> list[str]:
     first = next((profile for profile in results.manifest.profile_names if profile in kept), None)
     if first is None:
         return []
-    return [plain(f"Which structures, causes and files: fscost explain {shlex.quote(str(results.folder))} --profile {shlex.quote(first)}")]
+    return [
+        plain(
+            f"Which structures, causes and files: fscost explain {shlex.quote(str(results.folder))} --profile {shlex.quote(first)}"
+        )
+    ]
 
 
 def _not_explained(results: RunResults, profiles: Sequence[str]) -> dict[str, str]:
@@ -98,12 +130,18 @@ def _not_explained(results: RunResults, profiles: Sequence[str]) -> dict[str, st
     found: dict[str, str] = {}
     for cell in results.manifest.done:
         if cell.cell not in explained and cell.profile in profiles:
-            found.setdefault(cell.profile, str(cell.facts.get("not_explained") or _without_recording(results)))
+            found.setdefault(
+                cell.profile, str(cell.facts.get("not_explained") or _without_recording(results))
+            )
     return found
 
 
 def _without_recording(results: RunResults) -> str:
-    return "a real device is not recorded" if results.manifest.options.get("device") else "its recording was not looked at when it ran"
+    return (
+        "a real device is not recorded"
+        if results.manifest.options.get("device")
+        else "its recording was not looked at when it ran"
+    )
 
 
 def _part(values: Mapping[str, float], metric: str) -> str:
@@ -113,26 +151,56 @@ def _part(values: Mapping[str, float], metric: str) -> str:
     return f"{human_bytes(value)} {_share(value, values[WRITTEN])}" if value else human_bytes(value)
 
 
-def _findings(results: RunResults, rows: Sequence[Row], explained: Mapping[str, Mapping[str, float]]) -> list[str]:
+def _findings(
+    results: RunResults, rows: Sequence[Row], explained: Mapping[str, Mapping[str, float]]
+) -> list[str]:
     baseline = results.manifest.baseline
     found = []
     for row in rows:
-        called = row.phase == TOTAL and row.metric == WRITTEN and row.verdict in (Verdict.LOWER, Verdict.HIGHER)
+        called = (
+            row.phase == TOTAL
+            and row.metric == WRITTEN
+            and row.verdict in (Verdict.LOWER, Verdict.HIGHER)
+        )
         if called and row.profile in explained and baseline in explained:
-            found.append(_difference(row.profile, baseline, explained[row.profile], explained[baseline]))
+            found.append(
+                _difference(row.profile, baseline, explained[row.profile], explained[baseline])
+            )
     for metric, least, what, then in (
-        (written.ATIME, _WORTH_SAYING, "access times alone, which noatime would have avoided, are", ""),
+        (
+            written.ATIME,
+            _WORTH_SAYING,
+            "access times alone, which noatime would have avoided, are",
+            "",
+        ),
         (
             written.BY_CAUSE.get("unchanged", ""),
             _WORTH_SAYING,
             "metadata, and its copies in a journal, with the content of the version before, are",
             "",
         ),
-        (written.DOUBTFUL, _DOUBTFUL_ALLOWED, "data of files that the disk does not identify for certain is", ""),
-        (written.UNKNOWN, _UNKNOWN_ALLOWED, "what is not understood is", ": all that is said here may be off by as much"),
+        (
+            written.DOUBTFUL,
+            _DOUBTFUL_ALLOWED,
+            "data of files that the disk does not identify for certain is",
+            "",
+        ),
+        (
+            written.UNKNOWN,
+            _UNKNOWN_ALLOWED,
+            "what is not understood is",
+            ": all that is said here may be off by as much",
+        ),
     ):
-        worth = {profile: values for profile, values in explained.items() if _worth(values, metric, least)}
-        shares = [f"{_share(values[metric], values[WRITTEN])} of {profile}" for profile, values in worth.items()]
+        worth = {
+            profile: values
+            for profile, values in explained.items()
+            if _worth(values, metric, least)
+        }
+        shares = [
+            f"{_share(values[metric], values[WRITTEN])} of {profile}"
+            for profile, values in worth.items()
+        ]
         if shares:
             found.append(f"of the bytes written, {what} {', '.join(shares)}{then}")
     return [plain(line) for line in found]
@@ -142,11 +210,20 @@ def _worth(values: Mapping[str, float], metric: str, least: float) -> bool:
     return values[WRITTEN] > 0 and values.get(metric, 0.0) >= least * values[WRITTEN]
 
 
-def _difference(profile: str, baseline: str, values: Mapping[str, float], before: Mapping[str, float]) -> str:
+def _difference(
+    profile: str, baseline: str, values: Mapping[str, float], before: Mapping[str, float]
+) -> str:
     """Where the bytes of a difference that was called went."""
     whole = values[WRITTEN] - before[WRITTEN]
-    parts = sorted(((values[kind] - before[kind], label) for kind, label in _LABELS.items()), key=lambda part: -abs(part[0]))
-    texts = [f"{label} {_signed(part)}" for part, label in parts if abs(part) >= _PART_WORTH_SAYING * abs(whole)]
+    parts = sorted(
+        ((values[kind] - before[kind], label) for kind, label in _LABELS.items()),
+        key=lambda part: -abs(part[0]),
+    )
+    texts = [
+        f"{label} {_signed(part)}"
+        for part, label in parts
+        if abs(part) >= _PART_WORTH_SAYING * abs(whole)
+    ]
     return f"{profile}: {human_bytes(abs(whole))} {'less' if whole < 0 else 'more'} than {baseline}: {', '.join(texts)}"
 
 

@@ -17,7 +17,12 @@ _IF_THERE = (
     written.ATIME,
     *map(written.metric_of, ("parity", "md_superblock", "md_bitmap")),
 )
-_LABELS = {WRITTEN: "written", "device_read_bytes": "read", "device_flushes": "flushes", written.ATIME: "of it atime"}
+_LABELS = {
+    WRITTEN: "written",
+    "device_read_bytes": "read",
+    "device_flushes": "flushes",
+    written.ATIME: "of it atime",
+}
 
 
 def by_disk(rows: Sequence[Row], profiles: Sequence[str]) -> Grid:
@@ -26,14 +31,19 @@ def by_disk(rows: Sequence[Row], profiles: Sequence[str]) -> Grid:
     for row in rows:
         if row.phase == TOTAL and row.disk and row.profile in profiles:
             values.setdefault((row.profile, row.disk), {})[row.metric] = row.median
-    shown = [*_ALWAYS, *(metric for metric in _IF_THERE if any(found.get(metric) for found in values.values()))]
+    shown = [
+        *_ALWAYS,
+        *(metric for metric in _IF_THERE if any(found.get(metric) for found in values.values())),
+    ]
     lines = [
         [plain(profile), plain(disk), *(_value(found, metric) for metric in shown)]
         for profile in profiles
         for (of, disk), found in values.items()
         if of == profile
     ]
-    return Grid("By disk, all measured phases", ("profile", "disk", *map(_label, shown)), lines, left=(0, 1))
+    return Grid(
+        "By disk, all measured phases", ("profile", "disk", *map(_label, shown)), lines, left=(0, 1)
+    )
 
 
 def _value(found: dict[str, float], metric: str) -> str:

@@ -17,5 +17,9 @@ class Grid:
 
 
 def plain(text: str) -> str:
-    """Without control characters, which a terminal would obey: names and messages may come from a file that somebody sent."""
-    return "".join(character if character.isprintable() or character == "\n" else "�" for character in text.replace("\t", " "))
+    """Without control characters, which a terminal would obey: names and messages may come from a
+    file that somebody sent."""
+    return "".join(
+        character if character.isprintable() or character == "\n" else "�"
+        for character in text.replace("\t", " ")
+    )

@@ -16,12 +16,23 @@ from fscost.view.by_disk import by_disk
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.units import human, human_bytes, human_ratio, human_seconds
 
-_SHOWN = (("flushes", "device_flushes"), ("ampl", "write_amplification"), ("wall", "wall_s"), ("CPU", "cpu_s"), ("space", "space_used_bytes"))
+_SHOWN = (
+    ("flushes", "device_flushes"),
+    ("ampl", "write_amplification"),
+    ("wall", "wall_s"),
+    ("CPU", "cpu_s"),
+    ("space", "space_used_bytes"),
+)
 _WORN = (("NAND", "nand_write_bytes"), ("lasts", "lifetime_years"))
 """With --ssd, in place of `_GIVEN_UP`: the table must fit 80 columns."""
 _GIVEN_UP = ("cpu_s", "space_used_bytes")
 _COUNTED = (("host_write_bytes", "host wrote"), ("nand_write_bytes", "NAND wrote"))
-_VERDICTS = {Verdict.LOWER: "less", Verdict.HIGHER: "more", Verdict.NOT_SHOWN: "not shown", Verdict.UNDEFINED: NOTHING}
+_VERDICTS = {
+    Verdict.LOWER: "less",
+    Verdict.HIGHER: "more",
+    Verdict.NOT_SHOWN: "not shown",
+    Verdict.UNDEFINED: NOTHING,
+}
 _LATE = {"settle_write_bytes": "after commands", "unmount_write_bytes": "at unmount"}
 _TIMES = ("wall_s", "cpu_s")
 _VIRTUAL = "virtual_s"
@@ -30,7 +41,8 @@ _RAM = ("tmpfs", "ramfs")
 
 @dataclass(frozen=True)
 class View:
-    """What a person is shown of a run. `problems`: what was skipped, failed or could not be explained, and why."""
+    """What a person is shown of a run. `problems`: what was skipped, failed or could not be
+    explained, and why."""
 
     title: str
     summary: Grid
@@ -44,7 +56,8 @@ class View:
 
 
 def view(results: RunResults, *, is_by_disk: bool = False) -> View:
-    """Everything computed; nothing printed. `is_by_disk`: rows of each disk, and a table of them."""
+    """Everything computed; nothing printed. `is_by_disk`: rows of each disk, and a table of
+    them."""
     results = wear.with_years(results)
     manifest = results.manifest
     every = stats.summarise(_without_empty(results.samples), manifest.baseline, by_disk=is_by_disk)
@@ -66,11 +79,18 @@ def view(results: RunResults, *, is_by_disk: bool = False) -> View:
 
 
 def _without_empty(samples: pa.Table) -> pa.Table:
-    """Without structures and causes that nothing in all of the run was written of: most belong to other file systems. The samples keep them."""
+    """Without structures and causes that nothing in all of the run was written of: most belong to
+    other file systems. The samples keep them."""
     most = samples.group_by("metric").aggregate([("value", "max")])
     largest = dict(zip(most["metric"].to_pylist(), most["value_max"].to_pylist(), strict=True))
-    empty = [metric for metric in written.MEANINGS if largest.get(metric) == 0 and metric not in written.ALWAYS_SHOWN]
-    return samples.filter(pc.invert(pc.is_in(samples["metric"], value_set=pa.array(empty, pa.string()))))
+    empty = [
+        metric
+        for metric in written.MEANINGS
+        if largest.get(metric) == 0 and metric not in written.ALWAYS_SHOWN
+    ]
+    return samples.filter(
+        pc.invert(pc.is_in(samples["metric"], value_set=pa.array(empty, pa.string())))
+    )
 
 
 def _short(name: str) -> str:
@@ -85,7 +105,9 @@ def _shown_profiles(results: RunResults) -> list[str]:
 def _summary(results: RunResults, rows: Sequence[Row]) -> Grid:
     totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
     lines = []
-    without = {entry.profile: "skipped" for entry in results.manifest.skipped} | {cell.profile: "failed" for cell in results.manifest.failed}
+    without = {entry.profile: "skipped" for entry in results.manifest.skipped} | {
+        cell.profile: "failed" for cell in results.manifest.failed
+    }
     shown = _shown_profiles(results)
     worn = [each for each in _WORN if any(row.metric == each[1] for row in rows)]
     columns = [*(each for each in _SHOWN if not worn or each[1] not in _GIVEN_UP), *worn]
@@ -93,14 +115,24 @@ def _summary(results: RunResults, rows: Sequence[Row]) -> Grid:
         if profile not in shown:
             # A row of its own, so that nobody takes what is missing for what was not asked.
             if shown and profile in without:
-                lines.append([plain(profile), without[profile], *("" for _ in range(2 + len(columns)))])
+                lines.append(
+                    [plain(profile), without[profile], *("" for _ in range(2 + len(columns)))]
+                )
             continue
         written = totals.get((profile, WRITTEN))
-        line = [plain(profile), NOTHING if written is None else human_bytes(written.median), *_against(written, results.manifest.baseline)]
+        line = [
+            plain(profile),
+            NOTHING if written is None else human_bytes(written.median),
+            *_against(written, results.manifest.baseline),
+        ]
         for _, metric in columns:
             line.append(_value(totals.get((profile, metric))))
         lines.append(line)
-    virtual = {metric for metric in _TIMES if any(row.metric == metric and row.unit == _VIRTUAL for row in rows)}
+    virtual = {
+        metric
+        for metric in _TIMES
+        if any(row.metric == metric and row.unit == _VIRTUAL for row in rows)
+    }
     labels = (f"virtual {label}" if metric in virtual else label for label, metric in columns)
     return Grid("", ("profile", "device written", "ratio", "verdict", *labels), lines)
 
@@ -123,7 +155,8 @@ def _against(row: Row | None, baseline: str) -> tuple[str, str]:
 
 
 def _ratio(row: Row) -> str:
-    """`0.81× ±1.2%`: half of the interval, relative to the ratio. The interval's ends are in the machine formats."""
+    """`0.81× ±1.2%`: half of the interval, relative to the ratio. The interval's ends are in the
+    machine formats."""
     if row.ratio is None:
         return NOTHING
     if row.ratio_low is None or row.ratio_high is None or row.ratio == 0:
@@ -137,20 +170,33 @@ def _phases(results: RunResults, rows: Sequence[Row]) -> Grid:
     profiles = _shown_profiles(results)
     written = {(row.phase, row.profile): row for row in rows if row.metric == WRITTEN}
     # Totals come after the phases, and a phase that only some profiles have keeps its place.
-    phases = list(dict.fromkeys(row.phase for row in rows if row.metric == WRITTEN and row.phase != TOTAL))
+    phases = list(
+        dict.fromkeys(row.phase for row in rows if row.metric == WRITTEN and row.phase != TOTAL)
+    )
     lines = []
     for phase in [*phases, TOTAL]:
         found = [written.get((phase, profile)) for profile in profiles]
         measured = any(row is not None and row.measured for row in found)
         name = plain(phase) if measured else f"({plain(phase)})"
-        lines.append([name, *(NOTHING if row is None else human_bytes(row.median) for row in found)])
+        lines.append(
+            [name, *(NOTHING if row is None else human_bytes(row.median) for row in found)]
+        )
     lines += _late(rows, profiles)
-    return Grid("Device bytes written, by phase; those in brackets are not in the total", ("phase", *map(plain, profiles)), lines)
+    return Grid(
+        "Device bytes written, by phase; those in brackets are not in the total",
+        ("phase", *map(plain, profiles)),
+        lines,
+    )
 
 
 def _late(rows: Sequence[Row], profiles: Sequence[str]) -> list[list[str]]:
-    """What the total has from after the commands: it would fall elsewhere on a file system that stays mounted."""
-    late = {(row.metric, row.profile): row for row in rows if row.phase == TOTAL and row.metric in _LATE and row.median > 0}
+    """What the total has from after the commands: it would fall elsewhere on a file system that
+    stays mounted."""
+    late = {
+        (row.metric, row.profile): row
+        for row in rows
+        if row.phase == TOTAL and row.metric in _LATE and row.median > 0
+    }
     found = {metric: [late.get((metric, profile)) for profile in profiles] for metric in _LATE}
     return [
         [label, *("0 B" if row is None else human_bytes(row.median) for row in found[metric])]
@@ -166,9 +212,14 @@ def _about(results: RunResults, rows: Sequence[Row]) -> list[str]:
     lines = []
     if counts:
         n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
-        lines += [f"{n}, interleaved, medians.", *_ratio_words(manifest.baseline, {row.profile for row in totals})]
+        lines += [
+            f"{n}, interleaved, medians.",
+            *_ratio_words(manifest.baseline, {row.profile for row in totals}),
+        ]
     if any(row.metric == "nand_write_bytes" for row in rows):
-        lines.append("NAND, lasts: replayed on the device of --ssd (docs/wear.md), runs back to back at the speed of the baseline.")
+        lines.append(
+            "NAND, lasts: replayed on the device of --ssd (docs/wear.md), runs back to back at the speed of the baseline."
+        )
     if counts == [1]:
         lines.append("One repetition has no interval: nothing here is a difference.")
     return [*lines, *_deferred(results), *conditions(results)]
@@ -178,11 +229,19 @@ def _deferred(results: RunResults) -> list[str]:
     """What a mount option puts off, and this way of measuring does not."""
     manifest = results.manifest
     done = {cell.profile for cell in manifest.done}
-    lazy = [str(profile["name"]) for profile in manifest.profiles if "lazytime" in str(profile.get("mount_options", "")).split(",")]
+    lazy = [
+        str(profile["name"])
+        for profile in manifest.profiles
+        if "lazytime" in str(profile.get("mount_options", "")).split(",")
+    ]
     found = [name for name in lazy if name in done]
     if not found:
         return []
-    how = "the unmount wrote" if manifest.options.get("settle") == "none" else "the syncs after each phase and the unmount wrote"
+    how = (
+        "the unmount wrote"
+        if manifest.options.get("settle") == "none"
+        else "the syncs after each phase and the unmount wrote"
+    )
     counted = f"{', '.join(found)}: {how} the time stamps that lazytime puts off, and their bytes are counted."
     return [counted, "On a file system that stays mounted, lazytime writes them once a day."]
 
@@ -202,7 +261,9 @@ def _ratio_words(baseline: str, profiles: set[str]) -> list[str]:
 def conditions(results: RunResults) -> list[str]:
     """Where and on what it ran, and why it ended."""
     manifest = results.manifest
-    guests = [cell.facts["guest"] for cell in manifest.done if isinstance(cell.facts.get("guest"), dict)]
+    guests = [
+        cell.facts["guest"] for cell in manifest.done if isinstance(cell.facts.get("guest"), dict)
+    ]
     times = "times compare only within this run"
     if any(guest.get("is_emulated") for guest in guests):
         times = "virtual times count the instructions of an emulated processor, one a nanosecond, and are times of no device"
@@ -215,12 +276,17 @@ def conditions(results: RunResults) -> list[str]:
 
 
 def _smart(environment: Mapping[str, Any]) -> list[str]:
-    """What a real drive counted from before the first cell until after the last one, mkfs and all profiles included."""
+    """What a real drive counted from before the first cell until after the last one, mkfs and all
+    profiles included."""
     readings = environment.get("smart")
-    if not isinstance(readings, dict) or not all(isinstance(readings.get(when), dict) for when in ("before", "after")):
+    if not isinstance(readings, dict) or not all(
+        isinstance(readings.get(when), dict) for when in ("before", "after")
+    ):
         return []
     before, after = readings["before"], readings["after"]
-    because = next((str(each["unavailable"]) for each in (before, after) if "unavailable" in each), None)
+    because = next(
+        (str(each["unavailable"]) for each in (before, after) if "unavailable" in each), None
+    )
     if because is not None:
         return [f"SMART: unavailable, because {because}."]
     counted = smart.difference(before, after)
@@ -241,14 +307,23 @@ def _guests(environment: Mapping[str, Any], guests: Sequence[Mapping[str, Any]])
 
 def _stopped(results: RunResults) -> str:
     manifest = results.manifest
-    end = {"finished": "Stopped", "interrupted": "Interrupted", "stopped": "Stopped early", "running": "Never ended"}[manifest.state]
+    end = {
+        "finished": "Stopped",
+        "interrupted": "Interrupted",
+        "stopped": "Stopped early",
+        "running": "Never ended",
+    }[manifest.state]
     because = f": {manifest.stopped_because}" if manifest.stopped_because else ""
     return f"{end} after {human_seconds(manifest.elapsed_s)}{because}."
 
 
 def _kernel(environment: dict[str, object]) -> str:
     kernel = environment.get("kernel")
-    return f"Linux {kernel.get('release', 'unknown')}" if isinstance(kernel, dict) else "unknown kernel"
+    return (
+        f"Linux {kernel.get('release', 'unknown')}"
+        if isinstance(kernel, dict)
+        else "unknown kernel"
+    )
 
 
 def _size(options: dict[str, object]) -> str:
@@ -263,18 +338,30 @@ def _device_model(results: RunResults) -> str:
     model = facts.get("disk_model") or environment.get("disk_server") or "unknown disk"
     place = facts.get("recording_on") or environment.get("recordings_on")
     kind = place.get("type") if isinstance(place, dict) else None
-    where = "" if not kind or results.manifest.options.get("device") else " in RAM" if kind in _RAM else f" on {kind}"
+    where = (
+        ""
+        if not kind or results.manifest.options.get("device")
+        else " in RAM"
+        if kind in _RAM
+        else f" on {kind}"
+    )
     return f"{model}{where}"
 
 
 def problems(results: RunResults) -> list[str]:
     """What was skipped or failed, and why."""
-    lines = [f"skipped: {entry.profile}, because {entry.because}" for entry in results.manifest.skipped]
+    lines = [
+        f"skipped: {entry.profile}, because {entry.because}" for entry in results.manifest.skipped
+    ]
     alike: dict[tuple[str, str], list[CellRecord]] = {}
     for cell in results.manifest.failed:
         alike.setdefault((cell.profile, cell.because), []).append(cell)
     for (profile, because), cells in alike.items():
         numbers = ", ".join(str(cell.repetition) for cell in cells)
-        output = "".join(f"\nits output: {results.folder / cell.output}" for cell in cells[:1] if cell.output)
-        lines.append(f"failed: {profile}, repetition{'s' * (len(cells) > 1)} {numbers}: {because}{output}")
+        output = "".join(
+            f"\nits output: {results.folder / cell.output}" for cell in cells[:1] if cell.output
+        )
+        lines.append(
+            f"failed: {profile}, repetition{'s' * (len(cells) > 1)} {numbers}: {because}{output}"
+        )
     return [plain(line.replace("\n", "\n  ")) for line in lines]

@@ -51,7 +51,9 @@ def human(value: float, unit: str) -> str:
         return human_count(value)
     if unit == "years":
         return human_years(value)
-    if abs(value) >= 1000:  # A workload that hands over next to nothing (deletes, asynchronous I/O) has no amplification worth a number.
+    if (
+        abs(value) >= 1000
+    ):  # A workload that hands over next to nothing (deletes, asynchronous I/O) has no amplification worth a number.
         return "> 999"
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
 
@@ -62,7 +64,8 @@ def human_ratio(value: float) -> str:
 
 
 def parse_size_bytes(text: str) -> int:
-    """`4G`, `512M`, `1.5GiB`: powers of 1024, as mkfs and truncate read them; `4GB`: powers of 1000; a bare number is bytes."""
+    """`4G`, `512M`, `1.5GiB`: powers of 1024, as mkfs and truncate read them; `4GB`: powers of
+    1000; a bare number is bytes."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise InputError(f"{text!r} is no size", "write it as 4G, 512M or 1T")

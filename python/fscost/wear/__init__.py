@@ -1,11 +1,32 @@
-"""Wear that recorded writes cause on an SSD, a card or an eMMC: NAND writes, erases and life, by cause."""
+"""Wear that recorded writes cause on an SSD, a card or an eMMC: NAND writes, erases and life, by
+cause."""
 
 from fscost.wear.array import Shape
 from fscost.wear.array import parse as parse_array
 from fscost.wear.columns import replayed, with_years, worn
-from fscost.wear.device import PARAMETERS, Device, Parameter, catalogue, find, is_file_name, read_device, to_toml
+from fscost.wear.device import (
+    PARAMETERS,
+    Device,
+    Parameter,
+    catalogue,
+    find,
+    is_file_name,
+    read_device,
+    to_toml,
+)
 from fscost.wear.life import Life, life
-from fscost.wear.measure import By, Charge, Place, Source, Wear, is_recording, measure, members, sources, trace_sources
+from fscost.wear.measure import (
+    By,
+    Charge,
+    Place,
+    Source,
+    Wear,
+    is_recording,
+    measure,
+    members,
+    sources,
+    trace_sources,
+)
 from fscost.wear.times import ArrayLoad, IntervalTimes, Times, array_load, has_timing, times
 
 __all__ = [

@@ -1,4 +1,5 @@
-"""Arrays of Linux md, as `fscost wear --array` spells them: `raid5,members=3,chunk=64K,layout=left-symmetric`."""
+"""Arrays of Linux md, as `fscost wear --array` spells them:
+`raid5,members=3,chunk=64K,layout=left-symmetric`."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,9 +27,11 @@ _EXAMPLE = "for example raid5,members=3,chunk=64K"
 
 @dataclass(frozen=True)
 class Shape:
-    """An array of Linux md. `member_bytes` is 0 until the size of the disk that it stands for is known.
+    """An array of Linux md. `member_bytes` is 0 until the size of the disk that it stands for is
+    known.
 
-    `rmw_level` and `cached_stripes` are md's of the same name (`stripe_cache_size`); writes within `batch_ms` of each other fill rows together.
+    `rmw_level` and `cached_stripes` are md's of the same name (`stripe_cache_size`); writes within
+    `batch_ms` of each other fill rows together.
     """
 
     level: str
@@ -45,7 +48,12 @@ class Shape:
         """Number of members whose capacity holds data, not redundancy."""
         if self.level == "raid10":
             return self.members / ((self.layout & 255) * (self.layout >> 8 & 255))
-        return {"linear": self.members, "raid0": self.members, "raid1": 1, "raid6": self.members - 2}.get(self.level, self.members - 1)
+        return {
+            "linear": self.members,
+            "raid0": self.members,
+            "raid1": 1,
+            "raid6": self.members - 2,
+        }.get(self.level, self.members - 1)
 
     @property
     def has_parity(self) -> bool:
@@ -77,7 +85,10 @@ def parse(text: str) -> Shape:
     """Parse a shape; InputError names the field and the remedy."""
     level, *rest = text.split(",")
     if level not in LEVELS:
-        raise InputError(f"--array: no level {level!r}", did_you_mean(level, LEVELS) or f"{_EXAMPLE}; levels: {', '.join(LEVELS)}")
+        raise InputError(
+            f"--array: no level {level!r}",
+            did_you_mean(level, LEVELS) or f"{_EXAMPLE}; levels: {', '.join(LEVELS)}",
+        )
     given = dict(_field(each) for each in rest)
     if "members" not in given:
         raise InputError("--array: members is missing", _EXAMPLE)
@@ -99,13 +110,23 @@ def parse(text: str) -> Shape:
 def _field(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or name not in _FIELDS:
-        raise InputError(f"--array: {text!r} cannot be read", did_you_mean(name, _FIELDS) or f"{_EXAMPLE}; fields: {', '.join(_FIELDS)}")
+        raise InputError(
+            f"--array: {text!r} cannot be read",
+            did_you_mean(name, _FIELDS) or f"{_EXAMPLE}; fields: {', '.join(_FIELDS)}",
+        )
     return name, value
 
 
 def _number(name: str, text: str, least: int, most: int) -> int:
-    if not text.isascii() or not text.isdecimal() or len(text) > 9 or not least <= int(text) <= most:
-        raise InputError(f"--array: {name} is {text!r}", f"give a whole number from {least} to {most}")
+    if (
+        not text.isascii()
+        or not text.isdecimal()
+        or len(text) > 9
+        or not least <= int(text) <= most
+    ):
+        raise InputError(
+            f"--array: {name} is {text!r}", f"give a whole number from {least} to {most}"
+        )
     return int(text)
 
 
@@ -118,20 +139,33 @@ def _chunk_bytes(text: str | None) -> int:
         value = int(number) << {"": 0, "K": 10, "M": 20}[unit]
         if 4096 <= value <= _LARGEST_CHUNK_BYTES and value & (value - 1) == 0:
             return value
-    raise InputError(f"--array: chunk is {text!r}", "give a power of two from 4K to 1024M, for example 64K")
+    raise InputError(
+        f"--array: chunk is {text!r}", "give a power of two from 4K to 1024M, for example 64K"
+    )
 
 
 def _layout(level: str, members: int, text: str | None) -> int:
     if level in ("raid5", "raid6"):
         name = text or "left-symmetric"
         if name not in _PARITY_LAYOUTS:
-            raise InputError(f"--array: layout is {name!r}", did_you_mean(name, _PARITY_LAYOUTS) or f"one of: {', '.join(_PARITY_LAYOUTS)}")
+            raise InputError(
+                f"--array: layout is {name!r}",
+                did_you_mean(name, _PARITY_LAYOUTS) or f"one of: {', '.join(_PARITY_LAYOUTS)}",
+            )
         return _PARITY_LAYOUTS[name]
     if level == "raid10":
         name = text or "n2"
         kind, copies = name[:1], name[1:]
-        if kind not in ("n", "f", "o") or not copies.isdecimal() or not copies.isascii() or not 2 <= int(copies[:3]) <= members:
-            raise InputError(f"--array: layout is {name!r}", f"n, f or o (near, far, offset) and a number of copies up to {members}: n2")
+        if (
+            kind not in ("n", "f", "o")
+            or not copies.isdecimal()
+            or not copies.isascii()
+            or not 2 <= int(copies[:3]) <= members
+        ):
+            raise InputError(
+                f"--array: layout is {name!r}",
+                f"n, f or o (near, far, offset) and a number of copies up to {members}: n2",
+            )
         number = int(copies)
         return {"n": 1 << 8 | number, "f": number << 8 | 1, "o": 1 << 16 | number << 8 | 1}[kind]
     if text is not None:

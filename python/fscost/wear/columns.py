@@ -18,10 +18,16 @@ NAND, RUNS, YEARS = "nand_write_bytes", "lifetime_runs", "lifetime_years"
 
 
 def worn(recording: Path, measured: Sequence[str], device: Device) -> dict[str, float]:
-    """By metric: NAND bytes of all disks, and runs of the workload until the first disk is worn out."""
-    found = [measure(source, device) for source in sources(recording, is_explained=False, measured=measured)]
+    """By metric: NAND bytes of all disks, and runs of the workload until the first disk is worn
+    out."""
+    found = [
+        measure(source, device)
+        for source in sources(recording, is_explained=False, measured=measured)
+    ]
     runs = [each.life.runs for each in found if each.life.runs is not None]
-    return {NAND: sum(each.nand_write_bytes for each in found)} | ({RUNS: min(runs)} if runs else {})
+    return {NAND: sum(each.nand_write_bytes for each in found)} | (
+        {RUNS: min(runs)} if runs else {}
+    )
 
 
 def replayed(run: RunResults, device: Device) -> RunResults:
@@ -31,30 +37,65 @@ def replayed(run: RunResults, device: Device) -> RunResults:
         path = results.kept_recording(run.folder, cell)
         if path is not None:
             phases = _measured(run.samples, cell)
-            rows += [_row(cell, metric, value) for metric, value in worn(path, phases, device).items()]
-    others = run.samples.filter(pc.invert(pc.is_in(run.samples["metric"], value_set=pa.array([NAND, RUNS, YEARS]))))
+            rows += [
+                _row(cell, metric, value) for metric, value in worn(path, phases, device).items()
+            ]
+    others = run.samples.filter(
+        pc.invert(pc.is_in(run.samples["metric"], value_set=pa.array([NAND, RUNS, YEARS])))
+    )
     return replace(run, samples=pa.concat_tables([others, results.to_table(rows)]))
 
 
 def with_years(run: RunResults) -> RunResults:
     """Add the life in years, for runs back to back at the speed of the baseline."""
     chosen = run.samples.filter((pc.field("phase") == TOTAL) & (pc.field("disk") == "")).to_pylist()
-    seconds = [row["value"] for row in chosen if row["metric"] == "wall_s" and row["profile"] == run.manifest.baseline]
+    seconds = [
+        row["value"]
+        for row in chosen
+        if row["metric"] == "wall_s" and row["profile"] == run.manifest.baseline
+    ]
     rate = runs_per_day(float(np.median(seconds))) if seconds else None
     if rate is None:
         return run
     rows = [
-        SampleRow(**(row | {"metric": YEARS, "unit": METRICS[YEARS].unit, "value": row["value"] / rate / DAYS_PER_YEAR}))
+        SampleRow(
+            **(
+                row
+                | {
+                    "metric": YEARS,
+                    "unit": METRICS[YEARS].unit,
+                    "value": row["value"] / rate / DAYS_PER_YEAR,
+                }
+            )
+        )
         for row in chosen
         if row["metric"] == RUNS
     ]
-    return replace(run, samples=pa.concat_tables([run.samples, results.to_table(rows)])) if rows else run
+    return (
+        replace(run, samples=pa.concat_tables([run.samples, results.to_table(rows)]))
+        if rows
+        else run
+    )
 
 
 def _measured(samples: pa.Table, cell: CellRecord) -> list[str]:
-    mine = samples.filter((pc.field("cell") == cell.cell) & pc.field("measured") & (pc.field("phase") != TOTAL))
+    mine = samples.filter(
+        (pc.field("cell") == cell.cell) & pc.field("measured") & (pc.field("phase") != TOTAL)
+    )
     return list(dict.fromkeys(mine["phase"].to_pylist()))
 
 
 def _row(cell: CellRecord, metric: str, value: float) -> SampleRow:
-    return SampleRow(cell.cell, cell.profile, cell.repetition, cell.seed, cell.order, TOTAL, True, "", metric, METRICS[metric].unit, value)
+    return SampleRow(
+        cell.cell,
+        cell.profile,
+        cell.repetition,
+        cell.seed,
+        cell.order,
+        TOTAL,
+        True,
+        "",
+        metric,
+        METRICS[metric].unit,
+        value,
+    )

@@ -22,7 +22,8 @@ _MOST_DISKS = 16
 _MOST_NAMES = 8
 NOTHING, REST, DISCARDS, COLD = "(none)", "(others)", "(discards)", "(cold data)"
 _SPECIAL = {-1: NOTHING, -2: REST, -3: DISCARDS, -4: COLD}
-"""Names of the native module's negative numbers: no name, groups beyond the number of tags, discards, and data that the workload did not write."""
+"""Names of the native module's negative numbers: no name, groups beyond the number of tags,
+discards, and data that the workload did not write."""
 
 
 class By(StrEnum):
@@ -43,8 +44,10 @@ class Place(StrEnum):
 
 @dataclass(frozen=True)
 class Charge:
-    """What one name is charged, in bytes of one run of the workload. `moved`: copies of its own data; `caused`: copies, of whatever data, that its
-    writes made necessary because they had invalidated the neighbours. Either column, added to what was written and padded, gives all NAND bytes."""
+    """What one name is charged, in bytes of one run of the workload. `moved`: copies of its own
+    data; `caused`: copies, of whatever data, that its
+    writes made necessary because they had invalidated the neighbours. Either column, added to what
+    was written and padded, gives all NAND bytes."""
 
     name: str
     host_write_bytes: float
@@ -98,7 +101,9 @@ class Wear:
     @property
     def stack_amplification(self) -> float | None:
         """NAND bytes ÷ bytes that the program wrote."""
-        return self.nand_write_bytes / self.program_write_bytes if self.program_write_bytes else None
+        return (
+            self.nand_write_bytes / self.program_write_bytes if self.program_write_bytes else None
+        )
 
     @property
     def runs_per_day(self) -> float | None:
@@ -108,7 +113,8 @@ class Wear:
 
 @dataclass(frozen=True)
 class Source:
-    """A disk of a recording, ready to be replayed. `measured` are the phases that are repeated; the others come first, once."""
+    """A disk of a recording, ready to be replayed. `measured` are the phases that are repeated; the
+    others come first, once."""
 
     recording: Path
     disk: str
@@ -124,8 +130,11 @@ class Source:
     """The native workload of a trace, which holds all that is known of it."""
 
 
-def sources(recording: Path, *, is_explained: bool, measured: Sequence[str] = (), disk: str | None = None) -> list[Source]:
-    """The disks of a recording. It is explained only if charges are requested, because that takes most of the time."""
+def sources(
+    recording: Path, *, is_explained: bool, measured: Sequence[str] = (), disk: str | None = None
+) -> list[Source]:
+    """The disks of a recording. It is explained only if charges are requested, because that takes
+    most of the time."""
     begun = capture.Explaining(recording) if is_explained else None
     facts = capture.info(recording)
     names = [str(each["name"]) for each in facts["disks"]]
@@ -133,9 +142,17 @@ def sources(recording: Path, *, is_explained: bool, measured: Sequence[str] = ()
         raise InputError(f"{recording} has no disk {disk!r}", f"its disks are {', '.join(names)}")
     phases = list(measured) or measured_phases(recording)
     intervals = capture.intervals(recording)
-    seconds = sum((each.end_ns - each.begin_ns) / 1e9 for each in intervals if each.name in phases) if facts["begin_unix_ns"] else 0.0
+    seconds = (
+        sum((each.end_ns - each.begin_ns) / 1e9 for each in intervals if each.name in phases)
+        if facts["begin_unix_ns"]
+        else 0.0
+    )
     native = begun.result() if begun is not None else None
-    return [Source(recording, name, index, phases, seconds, native=native) for index, name in enumerate(names) if disk is None or name == disk]
+    return [
+        Source(recording, name, index, phases, seconds, native=native)
+        for index, name in enumerate(names)
+        if disk is None or name == disk
+    ]
 
 
 def is_recording(path: Path) -> bool:
@@ -144,17 +161,27 @@ def is_recording(path: Path) -> bool:
         with files.open_regular(path) as file:
             return file.read(len(_MAGIC)) == _MAGIC
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", "name a recording, a run's folder or a trace") from error
+        raise InputError(
+            f"{path}: {error.strerror}", "name a recording, a run's folder or a trace"
+        ) from error
 
 
-def trace_sources(path: Path, device: Device, form: str | None, *, disk: str | None = None) -> tuple[str, list[Source]]:
-    """The format and the disks of a block trace (docs/traces.md). All its requests are repeated; their causes are unknown."""
+def trace_sources(
+    path: Path, device: Device, form: str | None, *, disk: str | None = None
+) -> tuple[str, list[Source]]:
+    """The format and the disks of a block trace (docs/traces.md). All its requests are repeated;
+    their causes are unknown."""
     with capture.opened_trace(path, device.native(0), form) as (found, disks):
         names = [name for name, _, _ in disks]
         if disk is not None and disk not in names:
-            raise InputError(f"{path} has no disk {disk!r}", f"its disks are {', '.join(names[:_MOST_NAMES])}")
+            raise InputError(
+                f"{path} has no disk {disk!r}", f"its disks are {', '.join(names[:_MOST_NAMES])}"
+            )
         if disk is None and len(names) > _MOST_DISKS:
-            raise InputError(f"{path} has {len(names)} disks", f"choose one with --disk: {', '.join(names[:_MOST_NAMES])}, …")
+            raise InputError(
+                f"{path} has {len(names)} disks",
+                f"choose one with --disk: {', '.join(names[:_MOST_NAMES])}, …",
+            )
         chosen = [
             Source(path, name, index, (), seconds, workload=workload)
             for index, (name, workload, seconds) in enumerate(disks)
@@ -163,20 +190,33 @@ def trace_sources(path: Path, device: Device, form: str | None, *, disk: str | N
     return found, chosen
 
 
-def members(recording: Path, array: Shape, *, measured: Sequence[str] = (), disk: str | None = None) -> list[Source]:
+def members(
+    recording: Path, array: Shape, *, measured: Sequence[str] = (), disk: str | None = None
+) -> list[Source]:
     """The members of the array that a recorded disk represents."""
     found = sources(recording, is_explained=False, measured=measured, disk=disk)
     if len(found) > 1:
         names = ", ".join(each.disk for each in found)
-        raise InputError(f"{recording} has {len(found)} disks", f"--array takes one as the array device: name it with --disk ({names})")
+        raise InputError(
+            f"{recording} has {len(found)} disks",
+            f"--array takes one as the array device: name it with --disk ({names})",
+        )
     (source,) = found
-    size = next(each["size_bytes"] for each in capture.info(recording)["disks"] if each["name"] == source.disk)
+    size = next(
+        each["size_bytes"]
+        for each in capture.info(recording)["disks"]
+        if each["name"] == source.disk
+    )
     shape = array.for_disk(size)
-    return [replace(source, disk=f"m{member}", array=shape, member=member) for member in range(shape.members)]
+    return [
+        replace(source, disk=f"m{member}", array=shape, member=member)
+        for member in range(shape.members)
+    ]
 
 
 def measured_phases(recording: Path) -> list[str]:
-    """Measured phases: those marked so; in older recordings those after mkfs and mount; all if there is no mkfs."""
+    """Measured phases: those marked so; in older recordings those after mkfs and mount; all if
+    there is no mkfs."""
     with capture.opened(recording) as source:
         marks = [analyze.mark(*each) for each in source.marks()]
     return analyze.measured([each.name for each in marks] or ["before"], marks)
@@ -201,7 +241,9 @@ def measure(
                 workload = workload.footprint()
             found = workload.replay(model, fill, MOST_ROUNDS, by is not None)
         except ValueError as error:
-            raise InputError(f"{device.origin or device.name}: {error}", "see docs/wear.md, Devices") from None
+            raise InputError(
+                f"{device.origin or device.name}: {error}", "see docs/wear.md, Devices"
+            ) from None
     info = workload.info()
     per_pass = found["unit_bytes"] / max(found["counted_passes"], 1)
     nand_bytes = found["programmed_units"] * per_pass
@@ -219,7 +261,10 @@ def measure(
         levelling_bytes=found["levelled_units"] * per_pass,
         padding_bytes=found["padded_units"] * per_pass,
         absorbed_bytes=found["absorbed_units"] * per_pass,
-        geometry={name: found[name] for name in ("unit_bytes", "page_units", "block_units", "blocks", "logical_units")},
+        geometry={
+            name: found[name]
+            for name in ("unit_bytes", "page_units", "block_units", "blocks", "logical_units")
+        },
         passes=found["passes"],
         is_steady=found["is_steady"],
         nominal_spare=found["nominal_spare"],
@@ -242,15 +287,30 @@ def measure(
 def _workload(source: Source, model: dict[str, Any], by: By | None) -> Any:
     with capture.opened(source.recording) as recording:
         if source.array is not None:
-            return recording.member_workloads(source.index, source.array.native(), model, list(source.measured))[source.member]
-        return recording.workload(source.index, model, list(source.measured), source.native, None if by is None else by.value)
+            return recording.member_workloads(
+                source.index, source.array.native(), model, list(source.measured)
+            )[source.member]
+        return recording.workload(
+            source.index,
+            model,
+            list(source.measured),
+            source.native,
+            None if by is None else by.value,
+        )
 
 
 class _Names:
     """The text of a group's numbers, as `fscost explain --by` spells it."""
 
     def __init__(self, names: Mapping[str, Sequence[str]], by: By) -> None:
-        self._texts = names[{By.CAUSE: "causes", By.STRUCTURE: "structures", By.PATH: "paths", By.STEP: "intervals"}[by]]
+        self._texts = names[
+            {
+                By.CAUSE: "causes",
+                By.STRUCTURE: "structures",
+                By.PATH: "paths",
+                By.STEP: "intervals",
+            }[by]
+        ]
         self._homes = names["structures"]
 
     def text(self, name: int, home: int) -> str:
@@ -264,7 +324,11 @@ def _charges(columns: Mapping[str, bytes], per_pass: float, names: _Names) -> li
     name, home = (np.frombuffer(columns[each], np.int32).tolist() for each in ("name", "home"))
     host = np.frombuffer(columns["write_bytes"], np.uint64).tolist()
     units = [
-        (np.frombuffer(columns[each], np.uint64) * per_pass).tolist() for each in ("written_units", "padded_units", "moved_units", "caused_units")
+        (np.frombuffer(columns[each], np.uint64) * per_pass).tolist()
+        for each in ("written_units", "padded_units", "moved_units", "caused_units")
     ]
-    found = [Charge(names.text(name[row], home[row]), host[row], *(column[row] for column in units)) for row in range(len(name))]
+    found = [
+        Charge(names.text(name[row], home[row]), host[row], *(column[row] for column in units))
+        for row in range(len(name))
+    ]
     return sorted(found, key=lambda each: (-each.nand_write_bytes, each.name))

@@ -16,9 +16,11 @@ TIMING = ("read_us", "program_us", "erase_us")
 
 @dataclass(frozen=True)
 class IntervalTimes:
-    """One interval. `elapsed_s` is the time of a closed loop: the program waits for reads and flushes, and takes no time itself.
+    """One interval. `elapsed_s` is the time of a closed loop: the program waits for reads and
+    flushes, and takes no time itself.
 
-    `members` have, by name: busy_s, nand_write_bytes, erased_blocks, and requests and bytes of reads, prereads, writes (redundant_write_bytes of them
+    `members` have, by name: busy_s, nand_write_bytes, erased_blocks, and requests and bytes of
+    reads, prereads, writes (redundant_write_bytes of them
     parity or copies) and discards.
     """
 
@@ -29,7 +31,8 @@ class IntervalTimes:
 
 @dataclass(frozen=True)
 class Times:
-    """Of a recording. `rows`: rows of 4 KiB of an array with parity that were written full, from the cache, by reconstruction, by read-modify-write."""
+    """Of a recording. `rows`: rows of 4 KiB of an array with parity that were written full, from
+    the cache, by reconstruction, by read-modify-write."""
 
     intervals: Sequence[IntervalTimes]
     rows: tuple[int, int, int, int]
@@ -37,7 +40,9 @@ class Times:
     def of(self, phases: Sequence[str]) -> IntervalTimes:
         """The sum over these intervals."""
         chosen = [each for each in self.intervals if each.name in phases]
-        members: list[dict[str, float]] = [dict.fromkeys(first, 0) for first in self.intervals[0].members]
+        members: list[dict[str, float]] = [
+            dict.fromkeys(first, 0) for first in self.intervals[0].members
+        ]
         for interval in chosen:
             for total, member in zip(members, interval.members, strict=True):
                 for name, value in member.items():
@@ -47,7 +52,8 @@ class Times:
 
 @dataclass(frozen=True)
 class ArrayLoad:
-    """Load of each member in the measured phases; `array_write_bytes` are bytes written to the array."""
+    """Load of each member in the measured phases; `array_write_bytes` are bytes written to the
+    array."""
 
     shape: Shape
     array_write_bytes: int
@@ -71,7 +77,11 @@ def array_load(source: Source, device: Device, seed: int = 1) -> ArrayLoad:
     assert source.array is not None, "members() makes such sources"
     found = times(source.recording, device, (source.index, source.array), seed)
     disk = capture.info(source.recording)["disks"][source.index]["name"]
-    intervals = [each.disks[disk] for each in capture.intervals(source.recording) if each.name in source.measured]
+    intervals = [
+        each.disks[disk]
+        for each in capture.intervals(source.recording)
+        if each.name in source.measured
+    ]
     written = sum(each["write_bytes"] + each["zero_bytes"] for each in intervals)
     return ArrayLoad(source.array, written, found.of(source.measured), found.rows)
 
@@ -81,12 +91,19 @@ def has_timing(device: Device) -> bool:
     return all(device.values[name] for name in TIMING)
 
 
-def times(recording: Path, device: Device, array: tuple[int, Shape] | None = None, seed: int = 1) -> Times:
-    """Play a recording once on full devices, without TRIM. `array`: the disk's index and the array that it stands for."""
-    native: tuple[int, dict[str, Any]] | None = None if array is None else (array[0], array[1].native())
+def times(
+    recording: Path, device: Device, array: tuple[int, Shape] | None = None, seed: int = 1
+) -> Times:
+    """Play a recording once on full devices, without TRIM. `array`: the disk's index and the array
+    that it stands for."""
+    native: tuple[int, dict[str, Any]] | None = (
+        None if array is None else (array[0], array[1].native())
+    )
     with capture.opened(recording) as opened:
         try:
             found = opened.times(device.native(seed), native)
         except ValueError as error:
-            raise InputError(f"{device.origin or device.name}: {error}", "see docs/wear.md, Devices and Arrays") from None
+            raise InputError(
+                f"{device.origin or device.name}: {error}", "see docs/wear.md, Devices and Arrays"
+            ) from None
     return Times([IntervalTimes(**each) for each in found["intervals"]], found["rows"])

@@ -10,7 +10,17 @@ from fscost.workload.model import Recipe, Step, Workload
 from fscost.workload.options import Option
 from fscost.workload.resolve import from_builtin, from_command
 
-__all__ = ["Builtin", "Option", "Recipe", "Step", "Workload", "catalogue", "command", "inputs", "resolve"]
+__all__ = [
+    "Builtin",
+    "Option",
+    "Recipe",
+    "Step",
+    "Workload",
+    "catalogue",
+    "command",
+    "inputs",
+    "resolve",
+]
 
 
 def catalogue() -> list[Builtin]:
@@ -26,11 +36,17 @@ def resolve(
     source: Path | None = None,
     options: Mapping[str, str | int] | None = None,
 ) -> Workload:
-    """The built-in workload of this name; `options` as given on the command line (text) or in a study (numbers)."""
+    """The built-in workload of this name; `options` as given on the command line (text) or in a
+    study (numbers)."""
     builtins = load_builtins()
     if name not in builtins:
-        remedy = did_you_mean(name, builtins) or f"workloads: {', '.join(builtins)}; a command goes after --"
-        raise InputError(f"no workload is called '{name}'", f"{remedy} (`fscost workloads` lists all)")
+        remedy = (
+            did_you_mean(name, builtins)
+            or f"workloads: {', '.join(builtins)}; a command goes after --"
+        )
+        raise InputError(
+            f"no workload is called '{name}'", f"{remedy} (`fscost workloads` lists all)"
+        )
     return from_builtin(builtins[name], scale, seed, source, options or {})
 
 

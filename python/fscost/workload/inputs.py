@@ -13,10 +13,14 @@ from fscost.workload.recipes import RECIPES, Request
 _FORMAT = 1  # raised when a recipe makes other bytes than before
 
 
-def prepare(workload: Workload, folder: Path, on_progress: Callable[[str], None] = lambda text: None) -> Path | None:
-    """The folder for `{input}`, made now or found whole from before; None when the workload reads no files.
+def prepare(
+    workload: Workload, folder: Path, on_progress: Callable[[str], None] = lambda text: None
+) -> Path | None:
+    """The folder for `{input}`, made now or found whole from before; None when the workload reads
+    no files.
 
-    Made under another name and renamed when complete: an interrupted one is never taken for whole, and is swept away by the next call.
+    Made under another name and renamed when complete: an interrupted one is never taken for whole,
+    and is swept away by the next call.
     """
     recipe = workload.recipe
     if recipe is None:
@@ -29,7 +33,10 @@ def prepare(workload: Workload, folder: Path, on_progress: Callable[[str], None]
             _make(target, recipe.name, request)
     except OSError as error:
         text = f"the workload's input cannot be made in {folder}: {error.strerror}{f' ({error.filename})' if error.filename else ''}"
-        raise HostError(text, "see whether that folder has room and the workload's programs are installed (`fscost doctor`)") from error
+        raise HostError(
+            text,
+            "see whether that folder has room and the workload's programs are installed (`fscost doctor`)",
+        ) from error
     return target
 
 

@@ -44,7 +44,9 @@ _STEP_FIELDS: dict[str, type] = {
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _OPTION_NAME = re.compile(r"[a-z]+(_[a-z]+)*")
 SETTLES = ("sync", "remount", "none")
-RESERVED = frozenset({"mkfs", "mount", "end", "total"})  # names of the cell's own intervals and marks, and of sums
+RESERVED = frozenset(
+    {"mkfs", "mount", "end", "total"}
+)  # names of the cell's own intervals and marks, and of sums
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,11 @@ class StepText:
 
 @dataclass(frozen=True)
 class Builtin:
-    """One data file. `disk_mib` and `write_mib` hold at the defaults of scale 1 and follow the options that grow.
+    """One data file. `disk_mib` and `write_mib` hold at the defaults of scale 1 and follow the
+    options that grow.
 
-    `write_mib` is the most that ext4, ext4 data=journal, xfs and btrfs wrote when tried, all steps together: it guards the host's disk.
+    `write_mib` is the most that ext4, ext4 data=journal, xfs and btrfs wrote when tried, all steps
+    together: it guards the host's disk.
     """
 
     name: str
@@ -83,7 +87,11 @@ def load_builtins() -> dict[str, Builtin]:
     """Every built-in workload by name, sorted."""
     folder = resources.files("fscost.workload") / "builtin"
     files = sorted(folder.iterdir(), key=lambda file: file.name)
-    return {name: read_builtin(name, file.read_text(encoding="utf-8")) for file in files if (name := file.name.removesuffix(".toml"))}
+    return {
+        name: read_builtin(name, file.read_text(encoding="utf-8"))
+        for file in files
+        if (name := file.name.removesuffix(".toml"))
+    }
 
 
 def read_builtin(name: str, text: str) -> Builtin:
@@ -92,16 +100,25 @@ def read_builtin(name: str, text: str) -> Builtin:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{file}: {error}", "see the other built-in workloads for the form") from None
+        raise InputError(
+            f"{file}: {error}", "see the other built-in workloads for the form"
+        ) from None
     _require(bool(_NAME.fullmatch(name)), file, "", "a name is lower-case words joined by '-'")
     _check_fields(file, "", table, _FIELDS, required=("summary", "steps", "disk_mib", "write_mib"))
     _require("\n" not in table["summary"], file, "summary", "must be one line")
     options = {key: _read_option(file, key, spec) for key, spec in table.get("options", {}).items()}
-    steps = tuple(_read_step(file, f"steps[{i}]", spec, options) for i, spec in enumerate(table["steps"]))
+    steps = tuple(
+        _read_step(file, f"steps[{i}]", spec, options) for i, spec in enumerate(table["steps"])
+    )
     names = [step.name for step in steps]
     _require(len(set(names)) == len(names), file, "steps", "two steps have one name")
     _require(any(step.measured for step in steps), file, "steps", "none is measured")
-    _require(table.get("recipe", "") in ("", *RECIPES), file, "recipe", f"no such recipe; there are {', '.join(RECIPES)}")
+    _require(
+        table.get("recipe", "") in ("", *RECIPES),
+        file,
+        "recipe",
+        f"no such recipe; there are {', '.join(RECIPES)}",
+    )
     uses = tuple(table.get("recipe_uses", ()))
     _require(set(uses) <= set(options), file, "recipe_uses", "names an option that there is not")
     return Builtin(
@@ -121,7 +138,12 @@ def read_builtin(name: str, text: str) -> Builtin:
 
 def _read_option(file: str, name: str, spec: Any) -> Option:
     where = f"options.{name}"
-    _require(bool(_OPTION_NAME.fullmatch(name)) and name != "seed", file, where, "a name is lower-case words joined by '_', not 'seed'")
+    _require(
+        bool(_OPTION_NAME.fullmatch(name)) and name != "seed",
+        file,
+        where,
+        "a name is lower-case words joined by '_', not 'seed'",
+    )
     _require(isinstance(spec, dict), file, where, "must be a table")
     _check_fields(file, where, spec, _OPTION_FIELDS, required=("kind", "default", "summary"))
     _require(spec["kind"] in KINDS, file, f"{where}.kind", f"must be one of {', '.join(KINDS)}")
@@ -138,7 +160,12 @@ def _read_option(file: str, name: str, spec: Any) -> Option:
         write_mib=spec.get("write_mib", 0),
     )
     try:
-        _require(option.read(option.default) == option.default, file, f"{where}.default", "is written in another form")
+        _require(
+            option.read(option.default) == option.default,
+            file,
+            f"{where}.default",
+            "is written in another form",
+        )
     except InputError as error:
         raise InputError(f"{file}: {where}.default: {error.what}") from None
     return option
@@ -147,21 +174,48 @@ def _read_option(file: str, name: str, spec: Any) -> Option:
 def _read_step(file: str, where: str, spec: Any, options: dict[str, Option]) -> StepText:
     _require(isinstance(spec, dict), file, where, "must be a table")
     _check_fields(file, where, spec, _STEP_FIELDS, required=("name", "shell"))
-    _require(bool(_NAME.fullmatch(spec["name"])) and spec["name"] not in RESERVED, file, f"{where}.name", "cannot name a phase")
-    _require(spec.get("settle", "sync") in SETTLES, file, f"{where}.settle", f"must be one of {', '.join(SETTLES)}")
+    _require(
+        bool(_NAME.fullmatch(spec["name"])) and spec["name"] not in RESERVED,
+        file,
+        f"{where}.name",
+        "cannot name a phase",
+    )
+    _require(
+        spec.get("settle", "sync") in SETTLES,
+        file,
+        f"{where}.settle",
+        f"must be one of {', '.join(SETTLES)}",
+    )
     unknown = set(re.findall(r"@(\w+)@", spec["shell"])) - set(options) - {"seed"}
-    _require(not unknown, file, f"{where}.shell", f"uses an option that there is not: {', '.join(sorted(unknown))}")
+    _require(
+        not unknown,
+        file,
+        f"{where}.shell",
+        f"uses an option that there is not: {', '.join(sorted(unknown))}",
+    )
     return StepText(**{**spec, "shell": spec["shell"].strip()})
 
 
-def _check_fields(file: str, where: str, table: dict[str, Any], fields: dict[str, type], required: tuple[str, ...]) -> None:
+def _check_fields(
+    file: str, where: str, table: dict[str, Any], fields: dict[str, type], required: tuple[str, ...]
+) -> None:
     for key, value in table.items():
         name = f"{where}.{key}" if where else key
         _require(key in fields, file, name, f"no such field; there are {', '.join(fields)}")
         boolean_for_int = fields[key] is int and isinstance(value, bool)
-        _require(isinstance(value, fields[key]) and not boolean_for_int, file, name, f"must be a {fields[key].__name__}")
+        _require(
+            isinstance(value, fields[key]) and not boolean_for_int,
+            file,
+            name,
+            f"must be a {fields[key].__name__}",
+        )
     for key in required:
-        _require(table.get(key) not in (None, "", []), file, f"{where}.{key}" if where else key, "is missing")
+        _require(
+            table.get(key) not in (None, "", []),
+            file,
+            f"{where}.{key}" if where else key,
+            "is missing",
+        )
 
 
 def _require(holds: bool, file: str, field: str, what: str) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 class Step:
     """One shell command, run with its working directory on the file system under test.
 
-    `{dir}`, `{input}` and `{scratch}` in `shell` are replaced by the agent (see docs/cell-protocol.md).
+    `{dir}`, `{input}` and `{scratch}` in `shell` are replaced by the agent (see
+    docs/cell-protocol.md).
     """
 
     name: str
@@ -22,7 +23,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the host prepares once per run for the steps to read: `workload.inputs` makes it, the same bytes for the same recipe."""
+    """What the host prepares once per run for the steps to read: `workload.inputs` makes it, the
+    same bytes for the same recipe."""
 
     name: str
     values: tuple[tuple[str, str | int], ...] = ()
@@ -33,8 +35,10 @@ class Recipe:
 class Workload:
     """Named steps, with what they need.
 
-    `recipe` (None: needs no files) is made by `inputs.prepare`, whose result goes into `input`; `disk_bytes` is the smallest file system the
-    workload fits on; `write_bytes_estimate` (None: unknown) is what one cell writes to the device, roughly, for the estimate of
+    `recipe` (None: needs no files) is made by `inputs.prepare`, whose result goes into `input`;
+    `disk_bytes` is the smallest file system the
+    workload fits on; `write_bytes_estimate` (None: unknown) is what one cell writes to the device,
+    roughly, for the estimate of
     host space shown before a run.
     """
 

@@ -16,7 +16,8 @@ Value = str | int
 
 @dataclass(frozen=True)
 class Option:
-    """One option. `scaled`: its default follows the scale. `grows`: the disk and the bytes that a cell needs follow it; or each unit of it adds `disk_mib`
+    """One option. `scaled`: its default follows the scale. `grows`: the disk and the bytes that a
+    cell needs follow it; or each unit of it adds `disk_mib`
     and `write_mib` to these."""
 
     name: str
@@ -56,21 +57,33 @@ class Option:
         return text
 
     def _refusal(self, text: Value, form: str) -> InputError:
-        return InputError(f"option {self.name}={text}: not {form}", f"{self.name}: {self.summary} (default {self.default})")
+        return InputError(
+            f"option {self.name}={text}: not {form}",
+            f"{self.name}: {self.summary} (default {self.default})",
+        )
 
 
 def _number(text: str, kind: str) -> int | None:
     match = _BYTES.fullmatch(text) if kind == "bytes" else re.fullmatch(r"(\d+)()", text)
-    return int(match[1]) * _UNITS[match[2].lower()] if match and len(match[1]) < 20 and match[1].isascii() else None
+    return (
+        int(match[1]) * _UNITS[match[2].lower()]
+        if match and len(match[1]) < 20 and match[1].isascii()
+        else None
+    )
 
 
-def read_options(workload: str, declared: Mapping[str, Option], given: Mapping[str, Value], scale: float) -> dict[str, Value]:
+def read_options(
+    workload: str, declared: Mapping[str, Option], given: Mapping[str, Value], scale: float
+) -> dict[str, Value]:
     """Every declared option with its value: as given, or its default at this scale."""
     for name in given:
         if name not in declared:
             remedy = f"it has {', '.join(declared)}" if declared else "it has no options"
             raise InputError(f"workload '{workload}' has no option '{name}'", remedy)
-    return {name: option.read(given[name]) if name in given else option.at_scale(scale) for name, option in declared.items()}
+    return {
+        name: option.read(given[name]) if name in given else option.at_scale(scale)
+        for name, option in declared.items()
+    }
 
 
 def growth(declared: Mapping[str, Option], values: Mapping[str, Value]) -> float:
@@ -85,5 +98,11 @@ def growth(declared: Mapping[str, Option], values: Mapping[str, Value]) -> float
 
 def added_mib(declared: Mapping[str, Option], values: Mapping[str, Value]) -> tuple[int, int]:
     """What the values add to the disk and to the bytes written, beside what grows."""
-    counts = [(option, value) for name, option in declared.items() if isinstance(value := values[name], int)]
-    return sum(option.disk_mib * value for option, value in counts), sum(option.write_mib * value for option, value in counts)
+    counts = [
+        (option, value)
+        for name, option in declared.items()
+        if isinstance(value := values[name], int)
+    ]
+    return sum(option.disk_mib * value for option, value in counts), sum(
+        option.write_mib * value for option, value in counts
+    )

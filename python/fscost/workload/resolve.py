@@ -22,12 +22,25 @@ _LONGEST_NAME = 200
 _ENV = (("LC_ALL", "C"), ("TZ", "UTC"))
 
 
-def from_builtin(builtin: Builtin, scale: float | None, seed: int, source: Path | None, given: Mapping[str, Value]) -> Workload:
+def from_builtin(
+    builtin: Builtin,
+    scale: float | None,
+    seed: int,
+    source: Path | None,
+    given: Mapping[str, Value],
+) -> Workload:
     """The built-in workload at this scale with these options."""
     scale = 1.0 if scale is None else scale
     if not 0 < scale <= _LARGEST_SCALE:
-        what = f"is above {_LARGEST_SCALE:,.0f}" if scale > _LARGEST_SCALE else "is not a number above 0"
-        raise InputError(f"--scale {scale:g} {what}", "1 is small, a few seconds; 0.1 a tenth of that, 10 ten times")
+        what = (
+            f"is above {_LARGEST_SCALE:,.0f}"
+            if scale > _LARGEST_SCALE
+            else "is not a number above 0"
+        )
+        raise InputError(
+            f"--scale {scale:g} {what}",
+            "1 is small, a few seconds; 0.1 a tenth of that, 10 ten times",
+        )
     values = read_options(builtin.name, builtin.options, given, scale)
     recipe = _recipe(builtin, values, source)
     factor = growth(builtin.options, values)
@@ -56,7 +69,9 @@ def from_command(words: str | Sequence[str], prepare: Sequence[str]) -> Workload
     """A command of the user's: one phase `run`, after unmeasured steps that copy its files in."""
     shell = words if isinstance(words, str) else shlex.join(words)
     if not shell.strip():
-        raise InputError("the command is empty", "write it after --, as in: fscost compare -- make -j2")
+        raise InputError(
+            "the command is empty", "write it after --, as in: fscost compare -- make -j2"
+        )
     if not all(text.strip() for text in prepare):
         raise InputError("--prepare '' is empty", "give a shell command, or leave it out")
     for text in (shell, *prepare):
@@ -65,7 +80,9 @@ def from_command(words: str | Sequence[str], prepare: Sequence[str]) -> Workload
     names = ["prepare"] if len(prepare) == 1 else [f"prepare-{i + 1}" for i in range(len(prepare))]
     steps = [Step(name, text, measured=False) for name, text in zip(names, prepare, strict=True)]
     name = shell if len(shell) <= _LONGEST_NAME else f"{shell[:_LONGEST_NAME]}…"
-    return Workload(name=name, steps=(*steps, Step("run", shell)), summary="a command of your own", disk_bytes=0)
+    return Workload(
+        name=name, steps=(*steps, Step("run", shell)), summary="a command of your own", disk_bytes=0
+    )
 
 
 def _recipe(builtin: Builtin, values: Mapping[str, Value], source: Path | None) -> Recipe | None:
@@ -81,4 +98,6 @@ def _recipe(builtin: Builtin, values: Mapping[str, Value], source: Path | None) 
 
 def _step(step: StepText, values: Mapping[str, Value]) -> Step:
     shell = re.sub(r"@(\w+)@", lambda match: str(values[match[1]]), step.shell)
-    return Step(step.name, shell, step.measured, step.settle, step.drop_caches, step.timeout_s, _ENV)
+    return Step(
+        step.name, shell, step.measured, step.settle, step.drop_caches, step.timeout_s, _ENV
+    )

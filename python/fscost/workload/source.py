@@ -10,7 +10,9 @@ REMEDY = "give the folder of a git repository, or a .tar, .tar.gz, .tar.bz2 or .
 
 def is_repository(source: Path) -> bool:
     """A work tree with its .git (a file, in a linked work tree), or a bare repository."""
-    return (source / ".git").exists() or ((source / "HEAD").is_file() and (source / "objects").is_dir())
+    return (source / ".git").exists() or (
+        (source / "HEAD").is_file() and (source / "objects").is_dir()
+    )
 
 
 def check_source(source: Path) -> None:
@@ -28,9 +30,14 @@ def check_source(source: Path) -> None:
 
 
 def source_bytes(source: Path) -> int:
-    """How many bytes a work tree made of it and built takes, generously: it only sizes sparse disks."""
+    """How many bytes a work tree made of it and built takes, generously: it only sizes sparse
+    disks."""
     if source.is_file():
         return source.stat().st_size * (1 if source.suffix == ".tar" else 12) * 2
-    objects = next(folder for folder in (source / ".git/objects", source / "objects", source) if folder.is_dir())
+    objects = next(
+        folder
+        for folder in (source / ".git/objects", source / "objects", source)
+        if folder.is_dir()
+    )
     packed = sum(file.lstat().st_size for file in objects.rglob("*") if file.is_file())
     return packed * 12

@@ -1,4 +1,5 @@
-"""What the tests do to a btrfs: `steps.py PHASE`, in its root. Every 512 bytes of every file name the file and the place."""
+"""What the tests do to a btrfs: `steps.py PHASE`, in its root. Every 512 bytes of every file name
+the file and the place."""
 
 import os
 import random
@@ -11,7 +12,10 @@ FILES = 12
 
 
 def tagged(path: str, start: int, length: int, number: int) -> bytes:
-    sectors = (f"TAG {path} {at} {number} ".encode().ljust(512, b".") for at in range(start, start + length + 511, 512))
+    sectors = (
+        f"TAG {path} {at} {number} ".encode().ljust(512, b".")
+        for at in range(start, start + length + 511, 512)
+    )
     return b"".join(sectors)[:length]
 
 
@@ -35,7 +39,11 @@ def make(rng: random.Random) -> None:
             write(f"{folder}/f{file}", rng.randrange(1, 40000), 1, sync=file == 5)
     Path("wide").mkdir()
     for file in range(200):
-        write(f"wide/a-name-that-is-rather-long-so-that-the-leaves-fill-{file:05}", rng.choice((40, 700, 5000)), 1)
+        write(
+            f"wide/a-name-that-is-rather-long-so-that-the-leaves-fill-{file:05}",
+            rng.choice((40, 700, 5000)),
+            1,
+        )
     write("big", 3 << 20, 1)
     for piece in range(100):
         write("holes", 4096, 1, start=piece * 16384, sync=piece % 25 == 0)
@@ -90,12 +98,15 @@ def move(rng: random.Random) -> None:
 
 def devices() -> dict[int, str]:
     """Each member's device."""
-    text = subprocess.run(["btrfs", "filesystem", "show", "."], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(
+        ["btrfs", "filesystem", "show", "."], check=True, capture_output=True, text=True
+    ).stdout
     return {int(devid): path for devid, path in re.findall(r"devid\s+(\d+) .* path (\S+)", text)}
 
 
 def leave(rng: random.Random) -> None:
-    """The third disk leaves, comes back with another number, leaves again and takes the place of the second, which then joins anew."""
+    """The third disk leaves, comes back with another number, leaves again and takes the place of
+    the second, which then joins anew."""
     first = devices()
     run("btrfs", "device", "remove", first[3], ".")
     for file in range(20):
@@ -115,4 +126,6 @@ def leave(rng: random.Random) -> None:
 
 
 if __name__ == "__main__":
-    {"make": make, "change": change, "move": move, "leave": leave}[sys.argv[1]](random.Random(sys.argv[1]))
+    {"make": make, "change": change, "move": move, "leave": leave}[sys.argv[1]](
+        random.Random(sys.argv[1])
+    )

@@ -1,4 +1,5 @@
-"""btrfs: what our table says of real recordings is what btrfs's own tools say of the same images, and what was written."""
+"""btrfs: what our table says of real recordings is what btrfs's own tools say of the same images,
+and what was written."""
 
 import random
 import re
@@ -80,7 +81,9 @@ def last_writers(rows: list[Row], until_ns: int) -> dict[tuple[int, int], Row]:
     last = {}
     for row in rows:
         if row.time_ns <= until_ns:
-            for sector in range(row.offset // tools.SECTOR, -(-(row.offset + row.length) // tools.SECTOR)):
+            for sector in range(
+                row.offset // tools.SECTOR, -(-(row.offset + row.length) // tools.SECTOR)
+            ):
                 last[row.disk, sector] = row
     return last
 
@@ -97,7 +100,11 @@ def check_blocks(image: tools.Image, last: dict[tuple[int, int], Row]) -> int:
         for disk, offset, copy in places:
             row = last[disk, offset // tools.SECTOR]
             what = f"block {logical} {block}, copy {copy}: {row}"
-            assert (row.structure, row.transaction, row.copy) == (block.structure, block.generation, copy), what
+            assert (row.structure, row.transaction, row.copy) == (
+                block.structure,
+                block.generation,
+                copy,
+            ), what
             assert row.tree == block.tree or block.tree == tools.TREES["TREE_LOG"][0], what
             count += 1
     return count + check_striped(image, last, set(striped))
@@ -114,17 +121,34 @@ def check_striped(image: tools.Image, last: dict[tuple[int, int], Row], striped:
         files[disk].seek(sector * tools.SECTOR + 32)
         fsid, logical, generation = struct.unpack_from("<16sQ24xQ", files[disk].read(56))
         block = image.blocks.get(logical)
-        if logical in striped and fsid == image.fsid and block and generation == block.generation and row.structure != "parity":
-            assert (row.structure, row.transaction) == (block.structure, block.generation), f"{logical} {block}: {row}"
+        if (
+            logical in striped
+            and fsid == image.fsid
+            and block
+            and generation == block.generation
+            and row.structure != "parity"
+        ):
+            assert (row.structure, row.transaction) == (block.structure, block.generation), (
+                f"{logical} {block}: {row}"
+            )
             count += 1
     opened.close()
     return count
 
 
-def check_data(image: tools.Image, last: dict[tuple[int, int], Row], rng: random.Random, before: list[tools.Image]) -> int:
+def check_data(
+    image: tools.Image,
+    last: dict[tuple[int, int], Row],
+    rng: random.Random,
+    before: list[tools.Image],
+) -> int:
     """Data: the inode, one of several that share it, or one that did before; and its name."""
     count = 0
-    sectors = [start + at for start, (length, _) in image.extents.items() for at in range(0, length, tools.SECTOR)]
+    sectors = [
+        start + at
+        for start, (length, _) in image.extents.items()
+        for at in range(0, length, tools.SECTOR)
+    ]
     for logical in rng.sample(sectors, min(len(sectors), SAMPLES)):
         start = max(at for at in image.extents if at <= logical)
         owners = image.extents[start][1]
@@ -134,15 +158,23 @@ def check_data(image: tools.Image, last: dict[tuple[int, int], Row], rng: random
             if row is None or row.structure == "unused":
                 continue  # reserved and not written
             what = f"{logical} of {owners}: {row}"
-            assert row.structure == ("free_space_cache" if (1, row.inode) in owners else "file_data"), what
+            assert row.structure == (
+                "free_space_cache" if (1, row.inode) in owners else "file_data"
+            ), what
             if {tree for tree, _ in owners} == {DATA_RELOC}:
                 continue  # allocated for what a balance may yet move there, and not written since
             if owners and (row.tree, row.inode) not in owners:
-                sharing = [some for old in before for _, some in old.extents.values() if owners & some]
+                sharing = [
+                    some for old in before for _, some in old.extents.values() if owners & some
+                ]
                 tag = tag_at(image, disk, offset)
-                assert any((row.tree, row.inode) in some for some in sharing) or (tag and row.path in names_of(tag)), what
+                assert any((row.tree, row.inode) in some for some in sharing) or (
+                    tag and row.path in names_of(tag)
+                ), what
             elif owners and row.structure == "file_data":
-                names = {name for some in [*before, image] for _, name in some.names[row.tree, row.inode]}
+                names = {
+                    name for some in [*before, image] for _, name in some.names[row.tree, row.inode]
+                }
                 # A name that had not reached the disk is unknown, and none is another's.
                 assert row.path is None or row.path.rsplit("/", 1)[-1] in names, f"{what}: {names}"
             count += 1
@@ -166,11 +198,17 @@ RENAMED = [
 
 
 def names_of(path: str) -> set[str]:
-    return {path} | {other + path[len(begin) :] for begin, others in RENAMED if path.startswith(begin) for other in others}
+    return {path} | {
+        other + path[len(begin) :]
+        for begin, others in RENAMED
+        if path.startswith(begin)
+        for other in others
+    }
 
 
 def check_tags(image: tools.Image, last: dict[tuple[int, int], Row]) -> int:
-    """Every sector that the workload wrote says which file it is of, whether that still exists or not."""
+    """Every sector that the workload wrote says which file it is of, whether that still exists or
+    not."""
     count = 0
     opened = ExitStack()
     files = [opened.enter_context(disk.open("rb")) for disk in image.disks]
@@ -189,7 +227,10 @@ def check_tags(image: tools.Image, last: dict[tuple[int, int], Row]) -> int:
 
 
 def with_disks(spelled: str, disks: int) -> Profile:
-    return replace(profile.resolve(spelled), disks=(DiskSpec(), *(DiskSpec(f"disk{number}") for number in range(1, disks))))
+    return replace(
+        profile.resolve(spelled),
+        disks=(DiskSpec(), *(DiskSpec(f"disk{number}") for number in range(1, disks))),
+    )
 
 
 def images_of(recording: Path, folder: Path, disks: int, at_ns: int) -> tools.Image:
@@ -207,8 +248,14 @@ def check_recovery(image: tools.Image, recording: Path) -> None:
     assert {(each["tree"], each["inode"]) for each in found["logged"]} == image.logged
     assert found["logged_count"] == len(image.logged)
     for each in found["logged"]:
-        names = {name for tree in (each["tree"], tools.TREES["TREE_LOG"][0]) for _, name in image.names[tree, each["inode"]]}
-        assert each["inode"] == 256 or (each["path"] or "").rsplit("/", 1)[-1] in names, f"{each}: {names}"
+        names = {
+            name
+            for tree in (each["tree"], tools.TREES["TREE_LOG"][0])
+            for _, name in image.names[tree, each["inode"]]
+        }
+        assert each["inode"] == 256 or (each["path"] or "").rsplit("/", 1)[-1] in names, (
+            f"{each}: {names}"
+        )
 
 
 @dataclass
@@ -227,7 +274,9 @@ def check(recording: Path, folder: Path, disks: int, rng: random.Random) -> Chec
     phases = [at for at in marks.values() if begin < at <= end]
     checked = Checked()
     before: list[tools.Image] = []
-    superblock = rng.choice([row.time_ns for row in rows if row.structure == "superblock" and begin < row.time_ns < end])
+    superblock = rng.choice(
+        [row.time_ns for row in rows if row.structure == "superblock" and begin < row.time_ns < end]
+    )
     for at_ns in sorted([*phases, superblock, *(rng.randrange(begin, end) for _ in range(2))]):
         image = images_of(recording, folder, disks, at_ns)
         check_recovery(image, recording)
@@ -240,10 +289,22 @@ def check(recording: Path, folder: Path, disks: int, rng: random.Random) -> Chec
 
 
 @pytest.mark.parametrize(("spelled", "disks", "phases"), PROFILES)
-def test_every_block_is_what_btrfs_says(spelled: str, disks: int, phases: str, tmp_path: Path, seed: int) -> None:
-    shutil.copytree(HERE, tmp_path / "input", ignore=shutil.ignore_patterns("test_*", "__pycache__"))
-    steps = tuple(Step(phase, f"python3 {{input}}/steps.py {phase}", settle="remount") for phase in phases.split())
-    recording = record(with_disks(spelled, disks), Workload("mine", steps, disk_bytes=MIB, input=tmp_path / "input"), tmp_path / "cell", 512)
+def test_every_block_is_what_btrfs_says(
+    spelled: str, disks: int, phases: str, tmp_path: Path, seed: int
+) -> None:
+    shutil.copytree(
+        HERE, tmp_path / "input", ignore=shutil.ignore_patterns("test_*", "__pycache__")
+    )
+    steps = tuple(
+        Step(phase, f"python3 {{input}}/steps.py {phase}", settle="remount")
+        for phase in phases.split()
+    )
+    recording = record(
+        with_disks(spelled, disks),
+        Workload("mine", steps, disk_bytes=MIB, input=tmp_path / "input"),
+        tmp_path / "cell",
+        512,
+    )
     checked = check(recording, tmp_path, disks, random.Random(seed))
     assert checked.blocks > 50
     assert checked.data > 500 or "raid" in spelled

@@ -44,7 +44,8 @@ class Block:
 
 @dataclass
 class Image:
-    """One file system as of an instant: its tree blocks and extents by logical address, and every name."""
+    """One file system as of an instant: its tree blocks and extents by logical address, and every
+    name."""
 
     disks: list[Path]
     at_ns: int
@@ -52,7 +53,9 @@ class Image:
     blocks: dict[int, Block] = field(default_factory=dict)
     extents: dict[int, tuple[int, set[tuple[int, int]]]] = field(default_factory=dict)
     """By address: bytes, and each tree and inode that points to it."""
-    names: dict[tuple[int, int], set[tuple[int, str]]] = field(default_factory=lambda: defaultdict(set))
+    names: dict[tuple[int, int], set[tuple[int, str]]] = field(
+        default_factory=lambda: defaultdict(set)
+    )
     """By tree and inode: each parent directory and name."""
     subvolumes: dict[int, tuple[int, int, str]] = field(default_factory=dict)
     """By tree: the tree, directory and name that it is found by."""
@@ -65,11 +68,15 @@ class Image:
     """Device ids by the disk's place among `disks`."""
 
     def places(self, logical: int) -> list[tuple[int, int, int]] | None:
-        """Disk, offset and copy of everywhere that an address lies; None where disks are striped."""
+        """Disk, offset and copy of everywhere that an address lies; None where disks are
+        striped."""
         start, _, kind, stripes = next(c for c in self.chunks if c[0] <= logical < c[0] + c[1])
         if re.search("RAID0|RAID10|RAID5|RAID6", kind):
             return None
-        return [(self.devices[devid], offset + logical - start, copy) for copy, (devid, offset) in enumerate(stripes)]
+        return [
+            (self.devices[devid], offset + logical - start, copy)
+            for copy, (devid, offset) in enumerate(stripes)
+        ]
 
     def paths(self, tree: int, inode: int) -> set[str]:
         """Every name of an inode, from the root of the file system."""
@@ -77,22 +84,43 @@ class Image:
             if tree == 5:
                 return {""}
             above = self.subvolumes.get(tree)
-            return {f"{path}/{above[2]}" for path in self.paths(above[0], above[1])} if above else set()
-        return {f"{path}/{name}" for parent, name in self.names[tree, inode] for path in self.paths(tree, parent)}
+            return (
+                {f"{path}/{above[2]}" for path in self.paths(above[0], above[1])}
+                if above
+                else set()
+            )
+        return {
+            f"{path}/{name}"
+            for parent, name in self.names[tree, inode]
+            for path in self.paths(tree, parent)
+        }
 
 
 def read(disks: list[Path], at_ns: int) -> Image:
     """Ask dump-super and dump-tree."""
     image = Image(disks, at_ns)
     for number, disk in enumerate(disks):
-        text = subprocess.run(["btrfs", "inspect-internal", "dump-super", disk], check=False, capture_output=True, text=True).stdout
+        text = subprocess.run(
+            ["btrfs", "inspect-internal", "dump-super", disk],
+            check=False,
+            capture_output=True,
+            text=True,
+        ).stdout
         devid = re.search(r"dev_item.devid\s+(\d+)", text)
         if devid:
             image.devices[int(devid[1])] = number
-            image.generation = max(image.generation, int(re.search(r"^generation\s+(\d+)", text, re.MULTILINE)[1]))
+            image.generation = max(
+                image.generation, int(re.search(r"^generation\s+(\d+)", text, re.MULTILINE)[1])
+            )
             image.fsid = uuid.UUID(text.split("fsid", 1)[1].split()[0]).bytes
     members = [disks[number] for number in image.devices.values()]
-    words = ["btrfs", "inspect-internal", "dump-tree", *(["--noscan"] if len(members) > 1 else []), *members]
+    words = [
+        "btrfs",
+        "inspect-internal",
+        "dump-tree",
+        *(["--noscan"] if len(members) > 1 else []),
+        *members,
+    ]
     dump = subprocess.run(words, check=True, capture_output=True)
     walk(image, dump.stdout.decode(errors="surrogateescape"))
     return image
@@ -129,5 +157,7 @@ def walk(image: Image, text: str) -> None:
         elif found := re.match(r"\t\tindex \d+ (?:parent (\d+) )?namelen \d+ name: (.*)", line):
             for number in {tree, shown}:
                 image.names[number, inode_of(key[0])].add((inode_of(found[1] or key[2]), found[2]))
-        elif (found := re.match(r"\t\troot backref key dirid (\d+) sequence \d+ name (.*)", line)) and key[1] == "ROOT_BACKREF":
+        elif (
+            found := re.match(r"\t\troot backref key dirid (\d+) sequence \d+ name (.*)", line)
+        ) and key[1] == "ROOT_BACKREF":
             image.subvolumes[int(key[0])] = (tree_of(key[2])[0], int(found[1]), found[2])

@@ -1,4 +1,5 @@
-"""Makes the recordings in `crates/analysis/tests/data/ext`, as root: `.venv/bin/python tests/analysis/ext/corpus.py`."""
+"""Makes the recordings in `crates/analysis/tests/data/ext`, as root: `.venv/bin/python
+tests/analysis/ext/corpus.py`."""
 
 import shutil
 import tempfile
@@ -40,15 +41,30 @@ REMOVE = "cat f/* d/* > /dev/null; rm -r d f"
 
 def make(spelled: str, disk_bytes: int, out: Path) -> None:
     """Record the steps on this profile, packed."""
-    steps = (Step("make", MAKE), Step("change", CHANGE, settle="remount"), Step("remove", REMOVE, drop_caches=True))
-    record(NativeLab(find_binaries()), spelled, disk_bytes, Workload("mine", steps, disk_bytes=1 << 20), out)
+    steps = (
+        Step("make", MAKE),
+        Step("change", CHANGE, settle="remount"),
+        Step("remove", REMOVE, drop_caches=True),
+    )
+    record(
+        NativeLab(find_binaries()),
+        spelled,
+        disk_bytes,
+        Workload("mine", steps, disk_bytes=1 << 20),
+        out,
+    )
 
 
-def record(lab: Lab, spelled: str, disk_bytes: int, workload: Workload, out: Path, kernel: str = "") -> None:
-    """Run it on this profile, and pack the recording. `kernel`: a guest's, where it is not the default."""
+def record(
+    lab: Lab, spelled: str, disk_bytes: int, workload: Workload, out: Path, kernel: str = ""
+) -> None:
+    """Run it on this profile, and pack the recording. `kernel`: a guest's, where it is not the
+    default."""
     with tempfile.TemporaryDirectory() as folder:
         cell = Cell(replace(profile.resolve(spelled), kernel=kernel), workload, 0, 7, 0)
-        options = LabOptions(cell_dir=Path(folder) / "cell", disk_size_bytes=disk_bytes, keep_recording=True)
+        options = LabOptions(
+            cell_dir=Path(folder) / "cell", disk_size_bytes=disk_bytes, keep_recording=True
+        )
         result = lab.run(cell, options, lambda name: None)
         if result.recording is None:
             raise SystemExit(f"{spelled}: {result.because}")

@@ -1,4 +1,5 @@
-"""What the tests do to a file system: `steps.py PHASE`, in its root. Every 512 bytes of every file name the file and the place."""
+"""What the tests do to a file system: `steps.py PHASE`, in its root. Every 512 bytes of every file
+name the file and the place."""
 
 import os
 import random
@@ -9,7 +10,10 @@ from pathlib import Path
 
 
 def tagged(path: str, start: int, length: int, number: int) -> bytes:
-    sectors = (f"TAG {path} {at} {number} ".encode().ljust(512, b".") for at in range(start, start + length + 511, 512))
+    sectors = (
+        f"TAG {path} {at} {number} ".encode().ljust(512, b".")
+        for at in range(start, start + length + 511, 512)
+    )
     return b"".join(sectors)[:length]
 
 
@@ -22,7 +26,8 @@ def write(path: str, length: int, number: int, start: int = 0, sync: bool = Fals
 
 
 def churn() -> None:
-    """Blocks of removed directories become those of others, whose inodes are not the same, before any of them is written home.
+    """Blocks of removed directories become those of others, whose inodes are not the same, before
+    any of them is written home.
 
     An fsync commits; a sync would also write home.
     """
@@ -56,7 +61,11 @@ def make(rng: random.Random) -> None:
             write(f"d{folder}/f{file}", rng.randrange(1, 30000), 1, sync=file == 5)
     Path("wide").mkdir()
     for file in range(500):
-        write(f"wide/a-name-that-is-rather-long-so-that-the-directory-grows-{file:05}", rng.choice((40, 700, 5000)), 1)
+        write(
+            f"wide/a-name-that-is-rather-long-so-that-the-directory-grows-{file:05}",
+            rng.choice((40, 700, 5000)),
+            1,
+        )
     write("big", 3 << 20, 1)
     for piece in range(500):
         write("holes", 4096, 1, start=piece * 16384, sync=piece % 100 == 0)

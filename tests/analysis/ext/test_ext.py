@@ -1,4 +1,5 @@
-"""ext2, ext3, ext4: what our table says of real recordings is what e2fsprogs says of the same images, and what was written."""
+"""ext2, ext3, ext4: what our table says of real recordings is what e2fsprogs says of the same
+images, and what was written."""
 
 import csv
 import random
@@ -36,7 +37,8 @@ STRUCTURES = {
     "Inode table": "inode_table",
 }
 HOLDS_VALUE = 0x200000
-"""EXT4_EA_INODE_FL: the inode holds the value of an attribute. e2fsprogs calls its blocks file data; it has no name but its owner's."""
+"""EXT4_EA_INODE_FL: the inode holds the value of an attribute. e2fsprogs calls its blocks file
+data; it has no name but its owner's."""
 HARD_LINKS = {"/d3/f1": "/d4/second-name"}
 PROFILES = [
     "ext4",
@@ -76,7 +78,9 @@ Table = tuple[list[Row], dict[str, int]]
 def record(spelled: str, work: Workload, folder: Path, disk_mib: int = 200) -> Path:
     """The recording of one cell, which must succeed: no root test passes by skipping."""
     options = LabOptions(cell_dir=folder, disk_size_bytes=disk_mib * MIB, keep_recording=True)
-    result = NativeLab(find_binaries()).run(Cell(profile.resolve(spelled), work, 0, 7, 0), options, lambda name: None)
+    result = NativeLab(find_binaries()).run(
+        Cell(profile.resolve(spelled), work, 0, 7, 0), options, lambda name: None
+    )
     assert result.status == "done", f"{result.status} ({result.kind}): {result.because}"
     assert result.recording is not None
     return result.recording
@@ -86,22 +90,51 @@ def record(spelled: str, work: Workload, folder: Path, disk_mib: int = 200) -> P
 def rows_of() -> Callable[[Path], Table]:
     """Our table of a recording, and where each mark is."""
     cargo = shutil.which("cargo") or str(Path.home() / ".cargo/bin/cargo")
-    subprocess.run([cargo, "build", "--quiet", "--package", "fscost-analysis", "--example", "rows"], cwd=ROOT, check=True)
-    target = subprocess.run([cargo, "metadata", "--format-version", "1", "--no-deps"], cwd=ROOT, check=True, capture_output=True, text=True)
+    subprocess.run(
+        [cargo, "build", "--quiet", "--package", "fscost-analysis", "--example", "rows"],
+        cwd=ROOT,
+        check=True,
+    )
+    target = subprocess.run(
+        [cargo, "metadata", "--format-version", "1", "--no-deps"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     match = re.search(r'"target_directory":"([^"]+)"', target.stdout)
     assert match
     program = Path(match[1]) / "debug/examples/rows"
 
     def read(recording: Path) -> Table:
-        text = subprocess.run([program, recording], check=True, capture_output=True).stdout.decode(errors="surrogateescape")
+        text = subprocess.run([program, recording], check=True, capture_output=True).stdout.decode(
+            errors="surrogateescape"
+        )
         rows, marks = [], {}
         for line in list(csv.reader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))[1:]:
-            event, disk, offset, length, structure, home, home_offset, causes, inode, transaction, path = line
+            (
+                event,
+                disk,
+                offset,
+                length,
+                structure,
+                home,
+                home_offset,
+                causes,
+                inode,
+                transaction,
+                path,
+            ) = line
             if structure == "mark":
                 marks[path] = int(event)
                 continue
             numbers = (int(event), int(disk), int(offset), int(length))
-            known = (int(home_offset) if home_offset else None, causes, int(inode), int(transaction) if transaction else None)
+            known = (
+                int(home_offset) if home_offset else None,
+                causes,
+                int(inode),
+                int(transaction) if transaction else None,
+            )
             rows.append(Row(*numbers, structure, home, *known, path))
         return rows, marks
 
@@ -121,23 +154,43 @@ class Image:
         for what, first, last in re.findall(rf"({'|'.join(STRUCTURES)}) at (\d+)(?:-(\d+))?", text):
             for block in range(int(first), int(last or first) + 1):
                 self.fixed[block] = STRUCTURES[what]
-        self.fixed |= {int(block): "mmp" for block in re.findall(r"MMP block number:\s+(\d+)", text)}
-        self.own_files = {int(inode): "orphan_file" for inode in re.findall(r"Orphan file inode:\s+(\d+)", text)}
+        self.fixed |= {
+            int(block): "mmp" for block in re.findall(r"MMP block number:\s+(\d+)", text)
+        }
+        self.own_files = {
+            int(inode): "orphan_file" for inode in re.findall(r"Orphan file inode:\s+(\d+)", text)
+        }
 
     def ask(self, *commands: str) -> str:
         script = "\n".join(commands)
         return subprocess.run(
-            ["debugfs", "-f", "-", self.path], input=script, check=True, capture_output=True, text=True, errors="surrogateescape", timeout=60
+            ["debugfs", "-f", "-", self.path],
+            input=script,
+            check=True,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            timeout=60,
         ).stdout
 
     def owners(self, blocks: list[int]) -> dict[int, int]:
         """The inode of each block that has one."""
-        text = self.ask(*(f"icheck {' '.join(map(str, blocks[i : i + 500]))}" for i in range(0, len(blocks), 500)))
-        return {int(block): int(inode) for block, inode in re.findall(r"^(\d+)\t(\d+)$", text, re.MULTILINE)}
+        text = self.ask(
+            *(
+                f"icheck {' '.join(map(str, blocks[i : i + 500]))}"
+                for i in range(0, len(blocks), 500)
+            )
+        )
+        return {
+            int(block): int(inode)
+            for block, inode in re.findall(r"^(\d+)\t(\d+)$", text, re.MULTILINE)
+        }
 
     def paths(self, inodes: set[int]) -> dict[int, set[str]]:
         found: dict[int, set[str]] = {inode: set() for inode in inodes} | {2: {"/"}}
-        for inode, path in re.findall(r"^(\d+)\t(.+)$", self.ask(f"ncheck {' '.join(map(str, inodes))}"), re.MULTILINE):
+        for inode, path in re.findall(
+            r"^(\d+)\t(.+)$", self.ask(f"ncheck {' '.join(map(str, inodes))}"), re.MULTILINE
+        ):
             found.setdefault(int(inode), set()).add(path.replace("//", "/"))
         return found
 
@@ -146,14 +199,19 @@ class Image:
         text = self.ask(f"stat <{inode}>")
         kind = re.search(r"Type: (\w+)", text)
         assert kind
-        special = {int(block): "extent_map" for block in re.findall(r"\((?:ETB\d|IND|DIND|TIND)\):(\d+)", text)}
+        special = {
+            int(block): "extent_map"
+            for block in re.findall(r"\((?:ETB\d|IND|DIND|TIND)\):(\d+)", text)
+        }
         xattr = re.search(r"File ACL: (\d+)", text)
         if xattr:
             special[int(xattr[1])] = "xattr"
         flags = re.search(r"Flags: (0x\w+)", text)
         if flags and int(flags[1], 16) & HOLDS_VALUE:
             return "xattr", special
-        return {"regular": "file_data", "directory": "directory", "symlink": "symlink"}.get(kind[1], kind[1]), special
+        return {"regular": "file_data", "directory": "directory", "symlink": "symlink"}.get(
+            kind[1], kind[1]
+        ), special
 
     def content(self, block: int) -> bytes:
         with self.path.open("rb") as file:
@@ -165,7 +223,9 @@ def last_writers(rows: list[Row], before: int, block_bytes: int, disk: int = 0) 
     last = {}
     for row in rows:
         if row.event < before and row.disk == disk:
-            for block in range(row.offset // block_bytes, -(-(row.offset + row.length) // block_bytes)):
+            for block in range(
+                row.offset // block_bytes, -(-(row.offset + row.length) // block_bytes)
+            ):
                 last[block] = row
     return last
 
@@ -176,7 +236,9 @@ def check_owners(image: Image, last: dict[int, Row], begin: int, rng: random.Ran
     blocks = rng.sample(new, min(len(new), 1500))
     owners = image.owners(blocks)
     paths = image.paths({inode for inode in owners.values() if inode > 10})
-    structures = {inode: image.structures(inode) for inode in set(owners.values()) if inode > 10 or inode == 2}
+    structures = {
+        inode: image.structures(inode) for inode in set(owners.values()) if inode > 10 or inode == 2
+    }
     for block in blocks:
         row, inode = last[block], owners.get(block)
         what = f"block {block} (inode {inode}): {row}"
@@ -194,53 +256,92 @@ def check_owners(image: Image, last: dict[int, Row], begin: int, rng: random.Ran
             assert row.inode == inode, what
             owner = re.match(rb"OWNER (\S+) ", image.content(block)) if usual == "xattr" else None
             if row.structure == "xattr" and not paths[inode]:
-                assert row.path is not None, f"{what}: an attribute's own inode is told as the file's that has it"
+                assert row.path is not None, (
+                    f"{what}: an attribute's own inode is told as the file's that has it"
+                )
             else:
-                assert row.path in ({f"/{owner[1].decode()}"} if owner else paths[inode]), f"{what}: {paths[inode]}"
+                assert row.path in ({f"/{owner[1].decode()}"} if owner else paths[inode]), (
+                    f"{what}: {paths[inode]}"
+                )
     return len(blocks)
 
 
 def check_tags(image: Image, last: dict[int, Row], has_journal: bool) -> int:
-    """Every block that the workload wrote says which file it is of, whether that still exists or not.
+    """Every block that the workload wrote says which file it is of, whether that still exists or
+    not.
 
     Of two names it is the oldest; which that is only a journal tells.
     """
     count = 0
     for block, row in last.items():
-        tag = re.match(rb"TAG (\S+) (\d+) ", image.content(block)) if row.structure != "journal_copy" else None
+        tag = (
+            re.match(rb"TAG (\S+) (\d+) ", image.content(block))
+            if row.structure != "journal_copy"
+            else None
+        )
         if tag:
             assert row.structure == "file_data", f"{tag}: {row}"
             path = f"/{tag[1].decode()}"
-            assert row.path in (path, path if has_journal else HARD_LINKS.get(path)), f"{tag}: {row}"
+            assert row.path in (path, path if has_journal else HARD_LINKS.get(path)), (
+                f"{tag}: {row}"
+            )
             count += 1
     return count
 
 
 def unclean(file: Path, superblock: int, position: int, sequence: int) -> None:
-    """Say in a journal's superblock that its log begins there: of an empty one `logdump` reads nothing (or with `-O` not what is around the end)."""
+    """Say in a journal's superblock that its log begins there: of an empty one `logdump` reads
+    nothing (or with `-O` not what is around the end)."""
     with file.open("r+b") as journal:
         journal.seek(superblock + 0x18)
         journal.write(sequence.to_bytes(4, "big") + position.to_bytes(4, "big"))
 
 
 def check_journal(image: Image, rows: list[Row], begin: int, external: Path | None) -> int:
-    """What `logdump` reads in the journal since the last mount: of each copy the transaction, the block that it is of, and what that holds."""
+    """What `logdump` reads in the journal since the last mount: of each copy the transaction, the
+    block that it is of, and what that holds."""
     if external:
         disk, first = 1, 2 if image.block_bytes == 1024 else 1
         place = {block: block for block in range(external.stat().st_size // image.block_bytes)}
     else:
         disk, first = 0, 0
-        extents = re.findall(r"\((\d+)(?:-(\d+))?\):(\d+)", image.ask("stat <8>").split("EXTENTS:")[-1].split("BLOCKS:")[-1])
-        place = {int(start) + at: int(block) + at for start, end, block in extents for at in range(int(end or start) - int(start) + 1)}
+        extents = re.findall(
+            r"\((\d+)(?:-(\d+))?\):(\d+)",
+            image.ask("stat <8>").split("EXTENTS:")[-1].split("BLOCKS:")[-1],
+        )
+        place = {
+            int(start) + at: int(block) + at
+            for start, end, block in extents
+            for at in range(int(end or start) - int(start) + 1)
+        }
     position = {block: at for at, block in place.items()}
     last = last_writers(rows, 1 << 62, image.block_bytes, disk)
-    log = [row for row in rows if row.event >= begin and row.disk == disk and row.structure.startswith("journal_") and row.transaction]
-    overwritten = {row.transaction or 0 for row in log if last[row.offset // image.block_bytes] is not row}
-    descriptors = [row for row in log if row.structure == "journal_descriptor" and (row.transaction or 0) > max(overwritten, default=0)]
+    log = [
+        row
+        for row in rows
+        if row.event >= begin
+        and row.disk == disk
+        and row.structure.startswith("journal_")
+        and row.transaction
+    ]
+    overwritten = {
+        row.transaction or 0 for row in log if last[row.offset // image.block_bytes] is not row
+    }
+    descriptors = [
+        row
+        for row in log
+        if row.structure == "journal_descriptor"
+        and (row.transaction or 0) > max(overwritten, default=0)
+    ]
     oldest = min(descriptors, key=lambda row: (row.transaction, row.event, row.offset))
     assert oldest.transaction
     file = external or image.path
-    unclean(file, place[first] * image.block_bytes, position[oldest.offset // image.block_bytes], oldest.transaction)
+    unclean(
+        file,
+        place[first] * image.block_bytes,
+        position[oldest.offset // image.block_bytes],
+        oldest.transaction,
+    )
     count = 0
     sequence = 0
     for line in image.ask("logdump -a" + (f" -f {external}" if external else "")).splitlines():
@@ -253,7 +354,9 @@ def check_journal(image: Image, rows: list[Row], begin: int, external: Path | No
         row = last[at]
         assert (row.structure, row.transaction) == ("journal_copy", sequence), row
         assert row.home_offset is not None
-        assert row.home_offset + at * image.block_bytes - row.offset == block * image.block_bytes, f"block {block} at {at}: {row}"
+        assert row.home_offset + at * image.block_bytes - row.offset == block * image.block_bytes, (
+            f"block {block} at {at}: {row}"
+        )
         if block in image.fixed:
             assert row.home == image.fixed[block], f"block {block}: {row}"
         else:
@@ -263,11 +366,20 @@ def check_journal(image: Image, rows: list[Row], begin: int, external: Path | No
 
 
 def check_checkpoints(rows: list[Row]) -> int:
-    """A home write of metadata is of the last transaction that copied the block, if it says of which."""
+    """A home write of metadata is of the last transaction that copied the block, if it says of
+    which."""
     # What a commit carries is so from the commit on.
     commits = {row.transaction: row.event for row in rows if row.structure == "journal_commit"}
-    order = [((commits.get(row.transaction, row.event), 0), row.home_offset, row) for row in rows if row.home_offset is not None]
-    order += [((row.event, 1), row.offset, row) for row in rows if row.disk == 0 and not row.structure.startswith("journal_")]
+    order = [
+        ((commits.get(row.transaction, row.event), 0), row.home_offset, row)
+        for row in rows
+        if row.home_offset is not None
+    ]
+    order += [
+        ((row.event, 1), row.offset, row)
+        for row in rows
+        if row.disk == 0 and not row.structure.startswith("journal_")
+    ]
     copied: dict[int, int | None] = {}
     count = 0
     for _, offset, row in sorted(order, key=lambda entry: entry[0]):
@@ -281,10 +393,22 @@ def check_checkpoints(rows: list[Row]) -> int:
 
 
 @pytest.mark.parametrize("spelled", PROFILES)
-def test_every_block_is_what_e2fsprogs_says(spelled: str, rows_of: Callable[[Path], Table], tmp_path: Path, seed: int) -> None:
-    shutil.copytree(Path(__file__).parent, tmp_path / "input", ignore=shutil.ignore_patterns("test_*", "__pycache__"))
-    steps = tuple(Step(phase, f"python3 {{input}}/steps.py {phase}", settle="remount") for phase in PHASES)
-    recording = record(spelled, Workload("mine", steps, disk_bytes=MIB, input=tmp_path / "input"), tmp_path / "cell")
+def test_every_block_is_what_e2fsprogs_says(
+    spelled: str, rows_of: Callable[[Path], Table], tmp_path: Path, seed: int
+) -> None:
+    shutil.copytree(
+        Path(__file__).parent,
+        tmp_path / "input",
+        ignore=shutil.ignore_patterns("test_*", "__pycache__"),
+    )
+    steps = tuple(
+        Step(phase, f"python3 {{input}}/steps.py {phase}", settle="remount") for phase in PHASES
+    )
+    recording = record(
+        spelled,
+        Workload("mine", steps, disk_bytes=MIB, input=tmp_path / "input"),
+        tmp_path / "cell",
+    )
     rows, marks = rows_of(recording)
     unknown = [row for row in rows if "unknown" in (row.structure, row.home, row.causes)]
     assert not unknown
@@ -307,24 +431,42 @@ def test_every_block_is_what_e2fsprogs_says(spelled: str, rows_of: Callable[[Pat
         assert check_checkpoints(rows) > 100
 
 
-@pytest.mark.parametrize(("name", "phases"), [("read-all", ("read", "read-again")), ("reader-beside-fsync", ("read", "read-beside-fsync"))])
+@pytest.mark.parametrize(
+    ("name", "phases"),
+    [("read-all", ("read", "read-again")), ("reader-beside-fsync", ("read", "read-beside-fsync"))],
+)
 def test_bytes_attributed_to_access_times_are_what_noatime_saves(
     name: str, phases: tuple[str, ...], rows_of: Callable[[Path], Table], tmp_path: Path
 ) -> None:
     """Home and journal together, within 5 %.
 
-    Whether the extents of the log of `reader-beside-fsync` fit in its inode is an accident of allocation, and each commit writes that block
+    Whether the extents of the log of `reader-beside-fsync` fit in its inode is an accident of
+    allocation, and each commit writes that block
     or revokes it: left out on both sides.
     """
     work = workload.resolve(name, scale=0.3)
     source = workload.inputs.prepare(work, tmp_path)
     written, attributed = {}, {}
     for options in ("strictatime", "noatime"):
-        recording = record(f"ext4 -o {options}", Workload(name, work.steps, disk_bytes=MIB, input=source), tmp_path / options, 512)
+        recording = record(
+            f"ext4 -o {options}",
+            Workload(name, work.steps, disk_bytes=MIB, input=source),
+            tmp_path / options,
+            512,
+        )
         rows, marks = rows_of(recording)
         names = sorted(marks, key=lambda mark: marks[mark])
-        of = [row for phase in phases for row in rows if marks[phase] <= row.event < marks[names[names.index(phase) + 1]]]
-        of = [row for row in of if "extent_map" not in (row.structure, row.home) and row.structure != "journal_revoke"]
+        of = [
+            row
+            for phase in phases
+            for row in rows
+            if marks[phase] <= row.event < marks[names[names.index(phase) + 1]]
+        ]
+        of = [
+            row
+            for row in of
+            if "extent_map" not in (row.structure, row.home) and row.structure != "journal_revoke"
+        ]
         written[options] = sum(row.length for row in of)
         attributed[options] = sum(row.length for row in of if row.causes in ("atime", "atime+log"))
     assert attributed["noatime"] == 0

@@ -1,4 +1,5 @@
-"""What exercise.py seldom does: `edges.py SEED`. A file so long that its inode does not have all addresses; and small files and attributes that look like
+"""What exercise.py seldom does: `edges.py SEED`. A file so long that its inode does not have all
+addresses; and small files and attributes that look like
 addresses of the blocks that the disk has by then."""
 
 import os
@@ -10,7 +11,8 @@ from exercise import Exercise
 
 MIB = 1 << 20
 PLACES = (0, 5 * MIB, 7 * MIB, 13 * MIB)
-"""In f2fs's inode, in both halves of a block of addresses, and in one that a block of such blocks names."""
+"""In f2fs's inode, in both halves of a block of addresses, and in one that a block of such blocks
+names."""
 PIECE = 1 << 16
 NUMBERS = 800
 """That many take less than the 3.4 KiB that f2fs keeps in an inode."""

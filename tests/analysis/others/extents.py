@@ -1,6 +1,8 @@
-"""Where every file below this folder is, as the kernel says: `extents.py`, in a guest. FIEMAP where the file system has it, else FIBMAP.
+"""Where every file below this folder is, as the kernel says: `extents.py`, in a guest. FIEMAP where
+the file system has it, else FIBMAP.
 
-Standard output has, for each extent that holds what a reader would get: the inode, its bytes on the disk, the path. And of each path what it is, and its inode.
+Standard output has, for each extent that holds what a reader would get: the inode, its bytes on the
+disk, the path. And of each path what it is, and its inode.
 """
 
 import fcntl
@@ -26,7 +28,9 @@ def extents(descriptor: int) -> Iterator[tuple[int, int]]:
         if count == 0:
             return
         for number in range(count):
-            logical, physical, length, *_, flags = struct.unpack_from("=QQQQQL", answer, 32 + 56 * number)
+            logical, physical, length, *_, flags = struct.unpack_from(
+                "=QQQQQL", answer, 32 + 56 * number
+            )
             start = logical + length
             if not flags & ELSEWHERE:
                 yield physical, length

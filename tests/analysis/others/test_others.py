@@ -1,4 +1,5 @@
-"""f2fs, nilfs2, ntfs3, jfs, reiserfs, exfat and vfat in a guest: what we say of each write is what the guest's kernel, the file systems' own tools and
+"""f2fs, nilfs2, ntfs3, jfs, reiserfs, exfat and vfat in a guest: what we say of each write is what
+the guest's kernel, the file systems' own tools and
 the blocks themselves say."""
 
 import os
@@ -82,9 +83,17 @@ class Run:
 def run(spelled: str, folder: Path, shells: Iterable[str], settle: str = "remount") -> Run:
     """Each command, then what the kernel says of where files are."""
     (folder / "input").mkdir()
-    for script in (HERE.parent / "exercise.py", HERE / "extents.py", HERE / "holes.py", HERE / "edges.py"):
+    for script in (
+        HERE.parent / "exercise.py",
+        HERE / "extents.py",
+        HERE / "holes.py",
+        HERE / "edges.py",
+    ):
         shutil.copy(script, folder / "input")
-    steps = tuple(Step(name, shell, settle=settle) for name, shell in zip(("one", "two", "three"), shells, strict=False))
+    steps = tuple(
+        Step(name, shell, settle=settle)
+        for name, shell in zip(("one", "two", "three"), shells, strict=False)
+    )
     work = Workload("mine", steps, disk_bytes=1 << 20, input=folder / "input")
     kernels.fetch()
     type_ = profile.resolve(spelled).type
@@ -103,18 +112,32 @@ def run(spelled: str, folder: Path, shells: Iterable[str], settle: str = "remoun
     explanation = explain(result.recording)
     with capture.opened(result.recording) as recording:
         totals = [disk for interval in recording.intervals() for disk in interval["disks"].values()]
-    assert pc.sum(explanation.table["length"]).as_py() == sum(disk["write_bytes"] + disk["zero_bytes"] for disk in totals)
+    assert pc.sum(explanation.table["length"]).as_py() == sum(
+        disk["write_bytes"] + disk["zero_bytes"] for disk in totals
+    )
     within = explanation.within(explanation.measured).table
     unknown = within.filter(pc.equal(within["structure"], "unknown"))
     most = MOST_UNKNOWN if names.has_inodes else MOST_UNNAMED
-    assert (pc.sum(unknown["length"]).as_py() or 0) <= most * pc.sum(within["length"]).as_py(), unknown.slice(0, 5).to_pylist()
-    return Run(folder, result.recording, explanation.table, list(explanation.phases), said.split("== after\n")[1:], names)
+    assert (pc.sum(unknown["length"]).as_py() or 0) <= most * pc.sum(within["length"]).as_py(), (
+        unknown.slice(0, 5).to_pylist()
+    )
+    return Run(
+        folder,
+        result.recording,
+        explanation.table,
+        list(explanation.phases),
+        said.split("== after\n")[1:],
+        names,
+    )
 
 
 def seed(type_: str = "") -> int:
-    """The same in each run, but where another is asked for: some fill FAT's root directory, and with 502 a cluster of exfat goes from a directory to a file
+    """The same in each run, but where another is asked for: some fill FAT's root directory, and
+    with 502 a cluster of exfat goes from a directory to a file
     unnoticed."""
-    return int(os.environ.get("FSCOST_TEST_GUEST_SEED") or (3491496981 if type_ == "exfat" else 502))
+    return int(
+        os.environ.get("FSCOST_TEST_GUEST_SEED") or (3491496981 if type_ == "exfat" else 502)
+    )
 
 
 def exercised(spelled: str, folder: Path, also: str = "true", before: str = "true") -> Run:
@@ -135,18 +158,27 @@ def check_blocks(last: LastWriters, blocks: Iterable[Block], names: Names) -> Co
     for block in blocks:
         for at in range(block.at, block.at + block.length, 4096):
             row = last.at(at)
-            # What mkfs leaves is told by place; a file's blocks that it was given and has not written are another's.
+            # What mkfs leaves is told by place; a file's blocks that it was given and has not
+            # written are another's.
             if row is None or row.phase in ("before", "mkfs", "mount"):
                 continue
-            if row.structure == "file_data" and row.inode != block.inode and row.inode == last.tagged(at, 4096):
+            if (
+                row.structure == "file_data"
+                and row.inode != block.inode
+                and row.inode == last.tagged(at, 4096)
+            ):
                 continue
             what = f"byte {at} is {sorted(block.kinds)} of inode {block.inode}: {row}"
             assert row.structure in block.kinds, what
             # A row of several copies is of as many blocks that follow each other.
-            assert block.home is None or (row.home_offset or 0) + at - row.offset == block.home, what
+            assert block.home is None or (row.home_offset or 0) + at - row.offset == block.home, (
+                what
+            )
             if block.inode and names.has_inodes:
                 assert row.inode == block.inode, what
-                assert row.path in ("/", "/$Extend/$Reparse") or names.has(row.inode, row.path), what
+                assert row.path in ("/", "/$Extend/$Reparse") or names.has(row.inode, row.path), (
+                    what
+                )
             compared[row.structure] += 1
     return compared
 
@@ -158,12 +190,18 @@ def check_extents(last: LastWriters, said: str, names: Names) -> int:
         count += check_blocks(last, [block], names).total()
         for at in range(block.at, block.at + block.length, 4096):
             row = last.at(at)
-            assert names.has_inodes or row is None or row.path is None or names.has(block.inode, row.path), f"{path}: {row}"
+            assert (
+                names.has_inodes
+                or row is None
+                or row.path is None
+                or names.has(block.inode, row.path)
+            ), f"{path}: {row}"
     return count
 
 
 def check_kinds(last: LastWriters, said: str) -> Counter[str]:
-    """What belongs to a path is what that path is: no path is used twice. How many rows of each kind were compared."""
+    """What belongs to a path is what that path is: no path is used twice. How many rows of each
+    kind were compared."""
     called = {path: kind for kind, _, path in tools.kinds(said)}
     compared: Counter[str] = Counter()
     for row in last.rows:
@@ -176,7 +214,8 @@ def check_kinds(last: LastWriters, said: str) -> Counter[str]:
 
 
 def check_renamed(last: LastWriters, phase: str, before: str, after: str) -> int:
-    """What was called the same before a step and after it was called that by what the step wrote."""
+    """What was called the same before a step and after it was called that by what the step
+    wrote."""
     called: list[defaultdict[int, set[str]]] = []
     for said in (before, after):
         called.append(defaultdict(set))
@@ -184,7 +223,11 @@ def check_renamed(last: LastWriters, phase: str, before: str, after: str) -> int
             called[-1][inode].add(path)
     count = 0
     for row in last.rows:
-        if row.phase == phase and row.inode in called[0] and called[0][row.inode] == called[1][row.inode]:
+        if (
+            row.phase == phase
+            and row.inode in called[0]
+            and called[0][row.inode] == called[1][row.inode]
+        ):
             assert row.path in called[0][row.inode], f"{called[0][row.inode]}: {row}"
             count += 1
     return count
@@ -202,7 +245,12 @@ def tools_of(made: Run, type_: str, mark: str, said: str) -> Iterator[tuple[str,
         case "ntfs3":
             yield "main", tools.ntfs3(image)
         case "jfs":
-            yield "main", tools.jfs(image, sorted({block.inode for block, _ in tools.extents(said) if block.inode}))
+            yield (
+                "main",
+                tools.jfs(
+                    image, sorted({block.inode for block, _ in tools.extents(said) if block.inode})
+                ),
+            )
             if journal:
                 yield "journal", [Block(0, journal.stat().st_size, tools.one("log"))]
         case "reiserfs":
@@ -215,7 +263,8 @@ def tools_of(made: Run, type_: str, mark: str, said: str) -> Iterator[tuple[str,
 
 
 def compare(made: Run, type_: str) -> Counter[str]:
-    """Blocks of all steps by what the tools say of them; and `tags` and `mapped`, sectors by content and blocks by the kernel; and rows by what a path is."""
+    """Blocks of all steps by what the tools say of them; and `tags` and `mapped`, sectors by
+    content and blocks by the kernel; and rows by what a path is."""
     compared: Counter[str] = Counter()
     for mark, said in zip(MARKS[-len(made.said) :], made.said, strict=True):
         last = made.last(mark)
@@ -223,14 +272,19 @@ def compare(made: Run, type_: str) -> Counter[str]:
         compared["tags"] += check_tags(last, made.names)
         compared["mapped"] += check_extents(last, said, made.names)
         for disk, blocks in tools_of(made, type_, mark, said):
-            compared += check_blocks(last if disk == "main" else made.last(mark, disk), blocks, made.names)
+            compared += check_blocks(
+                last if disk == "main" else made.last(mark, disk), blocks, made.names
+            )
     if len(made.said) == len(MARKS):
         compared["renamed rows"] = check_renamed(last, "two", *made.said)
     print(dict(compared))
     return compared
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in PROFILES])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in PROFILES],
+)
 def test_what_was_written_is_what_the_tools_say(name: str, tmp_path: Path) -> None:
     type_ = profile.resolve(name).type
     compared = compare(exercised(name, tmp_path, DUMPSEG if type_ == "nilfs2" else "true"), type_)
@@ -239,7 +293,11 @@ def test_what_was_written_is_what_the_tools_say(name: str, tmp_path: Path) -> No
     assert compared["directory rows"] > 20 or type_ == "reiserfs"
     if type_ not in FAT:
         assert compared["renamed rows"] > 30
-    told = sum(count for kind, count in compared.items() if kind not in ("tags", "mapped") and not kind.endswith(" rows"))
+    told = sum(
+        count
+        for kind, count in compared.items()
+        if kind not in ("tags", "mapped") and not kind.endswith(" rows")
+    )
     assert told >= PROFILES[name]
     if type_ == "reiserfs":
         assert compared["journal_copy"] > 100
@@ -255,7 +313,10 @@ MOVED = "sync && echo '== moved' && python3 {input}/extents.py"
 def moved(made: Run) -> Run:
     """Something was; where files were before is free now."""
     parts = [said.partition("== moved") for said in made.said]
-    there = [[{block for block, _ in tools.extents(part)} for part in (before, after)] for before, _, after in parts]
+    there = [
+        [{block for block, _ in tools.extents(part)} for part in (before, after)]
+        for before, _, after in parts
+    ]
     count = sum(len(before - after) for before, after in there)
     print(f"{count} extents were moved")
     assert count > 20
@@ -267,7 +328,9 @@ def moved(made: Run) -> Run:
 def test_what_f2fs_moves_is_whose_it_was(tmp_path: Path) -> None:
     """Garbage collection in the background, by age; chains of nodes that fsync wrote."""
     collect = f"{F2FS} && echo 1 > $d/gc_urgent && sleep 15 && echo 0 > $d/gc_urgent && {MOVED}"
-    compared = compare(moved(exercised("f2fs -o atgc,fsync_mode=strict", tmp_path, collect, before=HOLES)), "f2fs")
+    compared = compare(
+        moved(exercised("f2fs -o atgc,fsync_mode=strict", tmp_path, collect, before=HOLES)), "f2fs"
+    )
     assert compared["node"] > 300
     assert compared["mapped"] > 400
 
@@ -282,7 +345,12 @@ def test_f2fs_compressed(tmp_path: Path) -> None:
 def counted(said: str) -> Counter[str]:
     """Bytes by f2fs's own count (`iostat_info_seq_show`)."""
     writes = said.partition("[WRITE]")[2].partition("[READ]")[0]
-    return Counter({kind.strip(): int(number) for kind, number in re.findall(r"^([a-z ()]+):\s+(\d+)", writes, re.MULTILINE)})
+    return Counter(
+        {
+            kind.strip(): int(number)
+            for kind, number in re.findall(r"^([a-z ()]+):\s+(\d+)", writes, re.MULTILINE)
+        }
+    )
 
 
 def test_f2fs_counts_the_same(tmp_path: Path) -> None:
@@ -290,22 +358,35 @@ def test_f2fs_counts_the_same(tmp_path: Path) -> None:
     enable = f"{F2FS} && echo 1 > $d/iostat_enable"
     count = f"python3 {{input}}/exercise.py {seed()}-1 400 && sync && echo '== after' && cat /proc/fs/f2fs/vd*/iostat_info"
     # Between marks nothing is written that is not asked for; the last step has the unmount.
-    made = run("f2fs -o background_gc=off,nodiscard", tmp_path, [enable, count, "true"], settle="none")
+    made = run(
+        "f2fs -o background_gc=off,nodiscard", tmp_path, [enable, count, "true"], settle="none"
+    )
     theirs = counted(made.said[0])
     within = made.table.filter(pc.equal(made.table["phase"], "two"))
     sums = within.group_by("structure").aggregate([("length", "sum")])
-    ours = Counter(dict(zip(sums["structure"].to_pylist(), sums["length_sum"].to_pylist(), strict=True)))
+    ours = Counter(
+        dict(zip(sums["structure"].to_pylist(), sums["length_sum"].to_pylist(), strict=True))
+    )
     print(theirs, ours)
     assert sum(ours[kind] for kind in ("file_data", "directory", "symlink")) == sum(
         theirs[kind] for kind in ("fs data", "fs gc data", "fs cp data")
     )
     assert ours["node"] == sum(theirs[kind] for kind in ("fs node", "fs gc node", "fs cp node"))
     metadata = ("checkpoint", "segment_table", "address_table", "segment_summary")
-    assert sum(ours[kind] for kind in metadata) == sum(theirs[kind] for kind in ("fs meta", "fs cp meta"))
+    assert sum(ours[kind] for kind in metadata) == sum(
+        theirs[kind] for kind in ("fs meta", "fs cp meta")
+    )
 
 
 @pytest.mark.long
 def test_what_the_cleaner_of_nilfs2_moves_is_whose_it_was(tmp_path: Path) -> None:
-    compared = compare(moved(exercised("nilfs2-cleaner-always", tmp_path, f"sleep 20 && {MOVED} && {DUMPSEG}", before=HOLES)), "nilfs2")
+    compared = compare(
+        moved(
+            exercised(
+                "nilfs2-cleaner-always", tmp_path, f"sleep 20 && {MOVED} && {DUMPSEG}", before=HOLES
+            )
+        ),
+        "nilfs2",
+    )
     assert compared["mapped"] > 400
     assert compared["file_data"] > 1000

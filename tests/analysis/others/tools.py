@@ -24,7 +24,16 @@ class Block:
 
 def run(*words: str | Path, said: str | None = None, folder: Path | None = None) -> str:
     environment = os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin", "LC_ALL": "C"}
-    answer = subprocess.run(words, input=said, cwd=folder, env=environment, check=False, capture_output=True, text=True, errors="replace")
+    answer = subprocess.run(
+        words,
+        input=said,
+        cwd=folder,
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
     return answer.stdout
 
 
@@ -33,35 +42,69 @@ def one(*kinds: str) -> frozenset[str]:
 
 
 def f2fs(image: Path, folder: Path) -> Iterator[Block]:
-    """dump.f2fs: the NAT has each node's place, the SIT the valid blocks of each segment, the SSA the node that points to each of them."""
+    """dump.f2fs: the NAT has each node's place, the SIT the valid blocks of each segment, the SSA
+    the node that points to each of them."""
     size = 4096
-    said = run("dump.f2fs", "-d", "1", "-n", "0~-1", "-s", "0~-1", "-a", "0~-1", image, folder=folder)
-    areas = {name: int(block) for name, block in re.findall(r"^(\w+)_blkaddr\s+\[0x\s*[0-9a-f]+ : (\d+)\]", said, re.MULTILINE)}
+    said = run(
+        "dump.f2fs", "-d", "1", "-n", "0~-1", "-s", "0~-1", "-a", "0~-1", image, folder=folder
+    )
+    areas = {
+        name: int(block)
+        for name, block in re.findall(
+            r"^(\w+)_blkaddr\s+\[0x\s*[0-9a-f]+ : (\d+)\]", said, re.MULTILINE
+        )
+    }
     for name, structure, end in (
         ("cp", "checkpoint", "sit"),
         ("sit", "segment_table", "nat"),
         ("nat", "address_table", "ssa"),
         ("ssa", "segment_summary", "main"),
     ):
-        yield from (Block(block * size, size, one(structure)) for block in range(areas[name], areas[end]))
-    table = re.findall(r"^nid:\s*(\d+)\tino:\s*(\d+)\toffset:\s*\d+\tblkaddr:\s*(\d+)", (folder / "dump_nat").read_text(), re.MULTILINE)
+        yield from (
+            Block(block * size, size, one(structure)) for block in range(areas[name], areas[end])
+        )
+    table = re.findall(
+        r"^nid:\s*(\d+)\tino:\s*(\d+)\toffset:\s*\d+\tblkaddr:\s*(\d+)",
+        (folder / "dump_nat").read_text(),
+        re.MULTILINE,
+    )
     inodes = {int(node): int(inode) for node, inode, _ in table}
-    summaries = re.split(r"^segno: ([0-9a-f]+), .*$", (folder / "dump_ssa").read_text(), flags=re.MULTILINE)
+    summaries = re.split(
+        r"^segno: ([0-9a-f]+), .*$", (folder / "dump_ssa").read_text(), flags=re.MULTILINE
+    )
     nodes = {
-        int(segment, 16): re.findall(r"\[\s*\d+:\s*([0-9a-f]+)\]", body) for segment, body in zip(summaries[1::2], summaries[2::2], strict=True)
+        int(segment, 16): re.findall(r"\[\s*\d+:\s*([0-9a-f]+)\]", body)
+        for segment, body in zip(summaries[1::2], summaries[2::2], strict=True)
     }
-    segments = re.split(r"^segno:\s*(\d+)\tvblocks:\s*\d+\tseg_type:(\d)\t.*$", (folder / "dump_sit").read_text(), flags=re.MULTILINE)
+    segments = re.split(
+        r"^segno:\s*(\d+)\tvblocks:\s*\d+\tseg_type:(\d)\t.*$",
+        (folder / "dump_sit").read_text(),
+        flags=re.MULTILINE,
+    )
     for number, type_, body in zip(segments[1::3], segments[2::3], segments[3::3], strict=True):
         bits = "".join(f"{int(byte, 16):08b}" for byte in re.findall(r"\b[0-9a-f]{2}\b", body)[:64])
         for place, bit in enumerate(bits):
             if bit == "1":
-                inode = inodes.get(int(nodes[int(number)][place], 16))  # that of the log for what is collected by age is not on the disk yet
-                yield Block((areas["main"] + int(number) * 512 + place) * size, size, FILE if int(type_) <= 2 else one("node"), inode)
+                inode = inodes.get(
+                    int(nodes[int(number)][place], 16)
+                )  # that of the log for what is collected by age is not on the disk yet
+                yield Block(
+                    (areas["main"] + int(number) * 512 + place) * size,
+                    size,
+                    FILE if int(type_) <= 2 else one("node"),
+                    inode,
+                )
 
 
 def nilfs2(said: str) -> Iterator[Block]:
-    """dumpseg, in the guest: the files of each partial segment. Its own files have numbers below 11, but for the root."""
-    own = {3: one("address_table"), 4: one("checkpoint"), 5: one("segment_table"), 6: one("inode_table")}
+    """dumpseg, in the guest: the files of each partial segment. Its own files have numbers below
+    11, but for the root."""
+    own = {
+        3: one("address_table"),
+        4: one("checkpoint"),
+        5: one("segment_table"),
+        6: one("inode_table"),
+    }
     for partial in re.split(r"^  partial segment: blocknr = ", said, flags=re.MULTILINE)[1:]:
         for file in re.split(r"^    finfo$", partial, flags=re.MULTILINE)[1:]:
             found = re.search(r"ino = (\d+), cno = \d+, nblocks = (\d+), ndatblk = (\d+)", file)
@@ -89,35 +132,68 @@ def ntfs3(image: Path) -> Iterator[Block]:
         (9, 0xA0): one("xattr"),
         (10, 0x80): one("superblock"),
     }
-    kinds = {0x20: one("extent_map"), 0x80: one("file_data"), 0xA0: one("directory"), 0xB0: one("directory"), 0xC0: one("symlink")}
-    records = 1 + max(int(number) for number in re.findall(r"^Inode (\d+) ", run("ntfscluster", "-f", "-c", "0-99999999", image), re.MULTILINE))
-    for inode in (number for number in range(records) if number != 8):  # $BadClus is as long as the disk, and nowhere
+    kinds = {
+        0x20: one("extent_map"),
+        0x80: one("file_data"),
+        0xA0: one("directory"),
+        0xB0: one("directory"),
+        0xC0: one("symlink"),
+    }
+    records = 1 + max(
+        int(number)
+        for number in re.findall(
+            r"^Inode (\d+) ", run("ntfscluster", "-f", "-c", "0-99999999", image), re.MULTILINE
+        )
+    )
+    for inode in (
+        number for number in range(records) if number != 8
+    ):  # $BadClus is as long as the disk, and nowhere
         attribute = 0
         for word, run_ in re.findall(
-            r"^    (0x[0-9a-f]+) - |^ +\d+ +(\d+ +\d+)$", run("ntfscluster", "-f", "-v", "-I", str(inode), image), re.MULTILINE
+            r"^    (0x[0-9a-f]+) - |^ +\d+ +(\d+ +\d+)$",
+            run("ntfscluster", "-f", "-v", "-I", str(inode), image),
+            re.MULTILINE,
         ):
             if word:
                 attribute = int(word, 16)
                 continue
             first, count = (int(number) for number in run_.split())
             expected = own.get((inode, attribute)) or kinds.get(attribute, one("xattr"))
-            yield from (Block(cluster * 4096, 4096, expected, inode if inode > 10 else None) for cluster in range(first, first + count))
+            yield from (
+                Block(cluster * 4096, 4096, expected, inode if inode > 10 else None)
+                for cluster in range(first, first + count)
+            )
 
 
 def jfs(image: Path, inodes: list[int]) -> Iterator[Block]:
     """jfs_debugfs: each inode's place and its attributes', the maps, the log."""
-    said = run("jfs_debugfs", image, said="".join(f"inode {inode}\nx\n" for inode in inodes) + "superblock\nx\niag 0\nx\ndmap\nx\nquit\n")
+    said = run(
+        "jfs_debugfs",
+        image,
+        said="".join(f"inode {inode}\nx\n" for inode in inodes)
+        + "superblock\nx\niag 0\nx\ndmap\nx\nquit\n",
+    )
     for part in re.split(r"\bInode (?=\d+ at block)", said)[1:]:
         [inode, block] = re.findall(r"^(\d+) at block (\d+), ", part)[0]
         yield Block(int(block) * 4096, 4096, one("inode_table"))
-        length, address = (int(re.findall(rf"di_ea\.{name}:\s*(\d+)", part)[0]) for name in ("len", "address"))
-        yield from (Block(at * 4096, 4096, one("xattr"), int(inode)) for at in range(address, address + length))
-    for pattern, structure in ((r"IAG 0 at block (\d+)", "inode_bitmap"), (r"map control page at block (\d+)", "block_bitmap")):
+        length, address = (
+            int(re.findall(rf"di_ea\.{name}:\s*(\d+)", part)[0]) for name in ("len", "address")
+        )
+        yield from (
+            Block(at * 4096, 4096, one("xattr"), int(inode))
+            for at in range(address, address + length)
+        )
+    for pattern, structure in (
+        (r"IAG 0 at block (\d+)", "inode_bitmap"),
+        (r"map control page at block (\d+)", "block_bitmap"),
+    ):
         [block] = re.findall(pattern, said)
         yield Block(int(block) * 4096, 4096, one(structure))
     [length] = re.findall(r"s_logpxd\.len:\s*(\d+)", said)
     [address] = re.findall(r"s_logpxd\.address:\s*(\d+)", said)
-    yield from (Block(at * 4096, 4096, one("log")) for at in range(int(address), int(address) + int(length)))
+    yield from (
+        Block(at * 4096, 4096, one("log")) for at in range(int(address), int(address) + int(length))
+    )
 
 
 def reiserfs(image: Path) -> Iterator[Block]:
@@ -126,11 +202,15 @@ def reiserfs(image: Path) -> Iterator[Block]:
     for block in re.findall(r"^(?:INTERNAL|LEAF) NODE \((\d+)\)", said, re.MULTILINE):
         yield Block(int(block) * 4096, 4096, one("fs_tree"))
     # Behind the line of a deleted item is DELETED.
-    for inode, pointers in re.findall(r"\|\d+ (\d+) 0x[0-9a-f]+ IND \(1\),[^\n]*\|\n\d+ pointers\n\[([^]]*)\]", said):
+    for inode, pointers in re.findall(
+        r"\|\d+ (\d+) 0x[0-9a-f]+ IND \(1\),[^\n]*\|\n\d+ pointers\n\[([^]]*)\]", said
+    ):
         for first, count in re.findall(r"(\d+)(?:\((\d+)\))?", pointers):
             for block in range(int(first), int(first) + int(count or 1)) if int(first) else ():
                 yield Block(block * 4096, 4096, one("file_data", "xattr"), int(inode))
-    for block in re.findall(r"^#\d+: block (\d+):", run("debugreiserfs", "-m", image), re.MULTILINE):
+    for block in re.findall(
+        r"^#\d+: block (\d+):", run("debugreiserfs", "-m", image), re.MULTILINE
+    ):
         yield Block(int(block) * 4096, 4096, one("block_bitmap"))
 
 
@@ -146,13 +226,21 @@ def reiserfs_journal(image: Path, journal: Path) -> Iterator[Block]:
 
 
 def exfat(image: Path) -> Iterator[Block]:
-    """dump.exfat: the table, the bitmap, the table of capital letters. What begins with a file's entries is a directory."""
+    """dump.exfat: the table, the bitmap, the table of capital letters. What begins with a file's
+    entries is a directory."""
     said = run("dump.exfat", image)
-    numbers = {name: int(number, 0) for name, number in re.findall(r"^(\w[\w ]+?) ?(?:\([^)]*\))?:\s+(\w+)$", said, re.MULTILINE)}
+    numbers = {
+        name: int(number, 0)
+        for name, number in re.findall(
+            r"^(\w[\w ]+?) ?(?:\([^)]*\))?:\s+(\w+)$", said, re.MULTILINE
+        )
+    }
     sector = 1 << numbers["Sector Size Bits"]
     cluster = sector << numbers["Sector per Cluster bits"]
     heap = numbers["Cluster Heap Offset"] * sector
-    yield from regions((0, 12 * sector, "superblock"), (12 * sector, 24 * sector, "superblock_backup"))
+    yield from regions(
+        (0, 12 * sector, "superblock"), (12 * sector, 24 * sector, "superblock_backup")
+    )
     table = numbers["FAT Offset"] * sector
     yield from regions((table, table + numbers["FAT Length"] * sector, "allocation_table"))
     for name, structure in (("Bitmap", "block_bitmap"), ("Upcase table", "superblock")):
@@ -164,10 +252,19 @@ def exfat(image: Path) -> Iterator[Block]:
 def vfat(image: Path) -> Iterator[Block]:
     """fsck.fat: the tables. What begins with itself and the one above it is a directory."""
     said = run("fsck.fat", "-v", "-n", image)
-    patterns = (r"First FAT starts at byte (\d+)", r"(\d+) FATs", r"(\d+) bytes per FAT", r"Data area starts at byte (\d+)")
+    patterns = (
+        r"First FAT starts at byte (\d+)",
+        r"(\d+) FATs",
+        r"(\d+) bytes per FAT",
+        r"Data area starts at byte (\d+)",
+    )
     table, count, size, heap = (int(re.findall(pattern, said)[0]) for pattern in patterns)
-    yield from (Block(at, 512, one("superblock", "superblock_backup")) for at in range(0, table, 512))
-    yield from regions((table, table + count * size, "allocation_table"), (table + count * size, heap, "directory"))
+    yield from (
+        Block(at, 512, one("superblock", "superblock_backup")) for at in range(0, table, 512)
+    )
+    yield from regions(
+        (table, table + count * size, "allocation_table"), (table + count * size, heap, "directory")
+    )
     yield from beginning(image, heap, rb"\.          \x10.{20}\.\.         \x10")
 
 
@@ -193,5 +290,7 @@ def kinds(said: str) -> Iterator[tuple[str, int, str]]:
 
 def extents(said: str) -> Iterator[tuple[Block, str]]:
     """What extents.py said in the guest: each with its path."""
-    for inode, at, length, path in re.findall(r"^EXTENT\t(\d+)\t(\d+)\t(\d+)\t(.+)$", said, re.MULTILINE):
+    for inode, at, length, path in re.findall(
+        r"^EXTENT\t(\d+)\t(\d+)\t(\d+)\t(.+)$", said, re.MULTILINE
+    ):
         yield Block(int(at), int(length), one("file_data"), int(inode)), path

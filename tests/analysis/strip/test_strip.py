@@ -1,4 +1,5 @@
-"""`fscost recording strip` on real recordings: no secret is left anywhere, the explanation is the same row by row, checkers say the same."""
+"""`fscost recording strip` on real recordings: no secret is left anywhere, the explanation is the
+same row by row, checkers say the same."""
 
 import contextlib
 import os
@@ -44,7 +45,14 @@ PROFILES = {
     "btrfs -d raid1 -m raid1": 2,
 }
 """How many disks each has."""
-REACHED = {"ext3": "journal_copy", "ext4": "journal_copy", "fast_commit": "journal_fast_commit", "mmp": "mmp", "xfs": "log", "btrfs": "log_tree"}
+REACHED = {
+    "ext3": "journal_copy",
+    "ext4": "journal_copy",
+    "fast_commit": "journal_fast_commit",
+    "mmp": "mmp",
+    "xfs": "log",
+    "btrfs": "log_tree",
+}
 """What the workload must write, where a profile's spelling has the word."""
 
 
@@ -70,18 +78,27 @@ def with_disks(spelled: str, count: int) -> profile.Profile:
     known = profile.resolve(spelled)
     if known.disks[1:] or count == 1:
         return known
-    return replace(known, disks=(DiskSpec(), *(DiskSpec(f"disk{number}") for number in range(1, count))))
+    return replace(
+        known, disks=(DiskSpec(), *(DiskSpec(f"disk{number}") for number in range(1, count)))
+    )
 
 
 @pytest.fixture(scope="module", params=PROFILES)
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
+def case(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Case]:
     folder = tmp_path_factory.mktemp("case")
     (folder / "input").mkdir()
     shutil.copy(Path(__file__).with_name("work.py"), folder / "input")
-    case = Case(request.param, folder / "original", {names: folder / names for names in ("replace", "keep")})
+    case = Case(
+        request.param, folder / "original", {names: folder / names for names in ("replace", "keep")}
+    )
     steps = [*work.STEPS, *(["remote"] if case.has_remote_values else [])]
     workload = Workload(
-        "secrets", tuple(Step(step, f"python3 {{input}}/work.py {step}") for step in steps), disk_bytes=MIB, input=folder / "input"
+        "secrets",
+        tuple(Step(step, f"python3 {{input}}/work.py {step}") for step in steps),
+        disk_bytes=MIB,
+        input=folder / "input",
     )
     options = LabOptions(cell_dir=folder / "cell", disk_size_bytes=400 * MIB, keep_recording=True)
     options.cell_dir.mkdir()
@@ -106,7 +123,8 @@ def marks(recording: Path) -> list[str]:
 
 
 def everything(recording: Path, folder: Path) -> Iterator[bytes]:
-    """All that can be read of a recording: the marks, every write's content, each disk at each mark."""
+    """All that can be read of a recording: the marks, every write's content, each disk at each
+    mark."""
     with capture.opened(recording) as source:
         yield repr(source.marks()).encode()
     for disk in disks(recording):
@@ -133,7 +151,12 @@ def extents(image: Path) -> Iterator[bytes]:
 
 
 def found(recording: Path, folder: Path, words: tuple[str, ...]) -> set[str]:
-    return {word for content in everything(recording, folder) for word in words if word.encode() in content}
+    return {
+        word
+        for content in everything(recording, folder)
+        for word in words
+        if word.encode() in content
+    }
 
 
 def test_no_secret_is_left(case: Case, tmp_path: Path) -> None:
@@ -145,8 +168,13 @@ def test_no_secret_is_left(case: Case, tmp_path: Path) -> None:
     if "-L" in case.spelled:
         names.add("secret-label")
     # What the test looks for is there before.
-    assert found(case.original, tmp_path, (*work.CONTENTS, *work.NAMES, "secret-label")) >= contents | names
-    assert found(case.stripped["replace"], tmp_path, (*work.CONTENTS, *work.NAMES, "secret")) == set()
+    assert (
+        found(case.original, tmp_path, (*work.CONTENTS, *work.NAMES, "secret-label"))
+        >= contents | names
+    )
+    assert (
+        found(case.stripped["replace"], tmp_path, (*work.CONTENTS, *work.NAMES, "secret")) == set()
+    )
     assert found(case.stripped["keep"], tmp_path, work.CONTENTS) == set()
     assert found(case.stripped["keep"], tmp_path, (*work.NAMES, "secret-label")) == names
 
@@ -160,24 +188,44 @@ def rows(recording: Path) -> tuple[pa.Table, pa.ChunkedArray]:
 def test_the_explanation_stays(case: Case) -> None:
     original, paths = rows(case.original)
     assert original.num_rows > 50
-    assert {reached for word, reached in REACHED.items() if word in case.spelled} <= set(original["structure"].to_pylist())
+    assert {reached for word, reached in REACHED.items() if word in case.spelled} <= set(
+        original["structure"].to_pylist()
+    )
     kept, kept_paths = rows(case.stripped["keep"])
     assert kept.equals(original)
     if "fast_commit" not in case.spelled:
         assert kept_paths.equals(paths)
     replaced, replaced_paths = rows(case.stripped["replace"])
     assert replaced.equals(original)
-    # One renaming, and one to one: names of one or two bytes, of which there may be too few, are not among these.
-    pairs = pa.table({"old": paths, "new": replaced_paths}).group_by(["old", "new"]).aggregate([]).to_pylist()
+    # One renaming, and one to one: names of one or two bytes, of which there may be too few, are
+    # not among these.
+    pairs = (
+        pa.table({"old": paths, "new": replaced_paths})
+        .group_by(["old", "new"])
+        .aggregate([])
+        .to_pylist()
+    )
     if "fast_commit" in case.spelled:
-        # Digests stand in for the fast-commit area: a name that only it has told is unknown, or another that the file had.
-        files = zip(original["inode"].to_pylist(), paths.to_pylist(), kept_paths.to_pylist(), strict=True)
+        # Digests stand in for the fast-commit area: a name that only it has told is unknown, or
+        # another that the file had.
+        files = zip(
+            original["inode"].to_pylist(), paths.to_pylist(), kept_paths.to_pylist(), strict=True
+        )
         had: dict[int, set[str]] = {}
-        told = [(inode, new) for inode, old, new in files if had.setdefault(inode, set()).add(old) or new is not None]
+        told = [
+            (inode, new)
+            for inode, old, new in files
+            if had.setdefault(inode, set()).add(old) or new is not None
+        ]
         assert [each for each in told if each[1] not in had[each[0]]] == []
         assert len(told) > 0
         same = pc.fill_null(pc.equal(paths, kept_paths), False)
-        pairs = pa.table({"old": paths.filter(same), "new": replaced_paths.filter(same)}).group_by(["old", "new"]).aggregate([]).to_pylist()
+        pairs = (
+            pa.table({"old": paths.filter(same), "new": replaced_paths.filter(same)})
+            .group_by(["old", "new"])
+            .aggregate([])
+            .to_pylist()
+        )
     forth: dict[str, str] = {}
     back: dict[str, str] = {}
     for pair in pairs:
@@ -196,7 +244,12 @@ def attached(images: list[Path]) -> Iterator[list[str]]:
     with contextlib.ExitStack() as stack:
         devices = []
         for image in images:
-            attach = subprocess.run(["losetup", "--find", "--show", "--read-only", image], check=True, capture_output=True, text=True)
+            attach = subprocess.run(
+                ["losetup", "--find", "--show", "--read-only", image],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
             devices.append(attach.stdout.strip())
             stack.callback(subprocess.run, ["losetup", "--detach", devices[-1]], check=True)
         yield devices
@@ -216,11 +269,16 @@ def checked(case: Case, recording: Path, folder: Path, mark: str) -> tuple[int, 
         else:
             main = stack.enter_context(attached(images))[0] if others else main
             words = ["btrfs", "check", "--check-data-csum", main]
-        result = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        result = subprocess.run(
+            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
     for image in images:
         image.unlink()
     # e2fsck begins lines with the label, where there is one: it is a name.
-    lines = [re.sub(r"^[\w-]+: (?=\*|\d)", "main: ", line) for line in result.stdout.replace(main, "main").splitlines()]
+    lines = [
+        re.sub(r"^[\w-]+: (?=\*|\d)", "main: ", line)
+        for line in result.stdout.replace(main, "main").splitlines()
+    ]
     # It looks for the other disks on every block device, and those of others come and go.
     lines = [line for line in lines if not re.match(r"ERROR: .*/dev/", line)]
     # The threads of xfs_repair come to their groups in any order.
@@ -231,12 +289,19 @@ def test_checkers_say_the_same_with_names_kept(case: Case, tmp_path: Path) -> No
     """At the end, where nothing is to be replayed, and while it was mounted."""
     assert checked(case, case.original, tmp_path, "end")[0] == 0
     for mark in ("end", "change"):
-        assert checked(case, case.stripped["keep"], tmp_path, mark) == checked(case, case.original, tmp_path, mark)
+        assert checked(case, case.stripped["keep"], tmp_path, mark) == checked(
+            case, case.original, tmp_path, mark
+        )
 
 
-def test_checkers_say_what_the_documentation_says_of_replaced_names(case: Case, tmp_path: Path) -> None:
+def test_checkers_say_what_the_documentation_says_of_replaced_names(
+    case: Case, tmp_path: Path
+) -> None:
     """No name of the workload is too short for its hash."""
-    replaced, original = (checked(case, recording, tmp_path, "end") for recording in (case.stripped["replace"], case.original))
+    replaced, original = (
+        checked(case, recording, tmp_path, "end")
+        for recording in (case.stripped["replace"], case.original)
+    )
     if case.kind != "ext":
         assert replaced == original
         return

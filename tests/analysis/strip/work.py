@@ -1,11 +1,29 @@
-"""The workload whose secrets `test_strip.py` looks for: its steps, and `python3 work.py STEP` to run one."""
+"""The workload whose secrets `test_strip.py` looks for: its steps, and `python3 work.py STEP` to
+run one."""
 
 import os
 import sys
 from pathlib import Path
 
-CONTENTS = ("secret-inline", "secret-tail", "secret-large", "secret-zipped", "secret-xattr", "secret-remote", "secret-synced", "secret-logged")
-NAMES = ("secret-file", "secret-folder", "secret-target", "secret-lasting", "secret-gone", "secret-entry", "secret-renamed")
+CONTENTS = (
+    "secret-inline",
+    "secret-tail",
+    "secret-large",
+    "secret-zipped",
+    "secret-xattr",
+    "secret-remote",
+    "secret-synced",
+    "secret-logged",
+)
+NAMES = (
+    "secret-file",
+    "secret-folder",
+    "secret-target",
+    "secret-lasting",
+    "secret-gone",
+    "secret-entry",
+    "secret-renamed",
+)
 STEPS = ("make", "change")
 
 
@@ -21,17 +39,22 @@ def make() -> None:
     Path("secret-folder-1").mkdir()
     Path("secret-folder-1/secret-file-inline").write_text("short: secret-inline\n")
     Path("secret-file-tail").write_bytes(b"z" * 9000 + b" secret-tail\n")
-    Path("secret-file-large").write_bytes(b"".join(b"secret-large %08d; " % n + os.urandom(64) for n in range(20000)))
+    Path("secret-file-large").write_bytes(
+        b"".join(b"secret-large %08d; " % n + os.urandom(64) for n in range(20000))
+    )
     Path("secret-file-zipped").write_bytes(b"secret-zipped " * 20000)
     for number in range(400):
         Path(f"secret-folder-1/secret-entry-{number:04}-{'x' * (number % 40)}").touch()
-    # A short value lies in the inode, the others of ext fill one block of 1 KiB, not more. Where a longer one comes soon, no journal has it in the inode.
+    # A short value lies in the inode, the others of ext fill one block of 1 KiB, not more. Where a
+    # longer one comes soon, no journal has it in the inode.
     os.setxattr("secret-folder-1/secret-file-inline", "user.kept-name-0", b"secret-xattr")
     for number, value in enumerate((b"secret-xattr", b"secret-xattr" * 50)):
         os.setxattr("secret-file-tail", f"user.kept-name-{number}", value)
     Path("secret-lasting-link").symlink_to("secret-target-short")
     Path("secret-lasting-long").symlink_to(f"secret-folder-1/secret-target-{0:0200}")
-    Path("secret-lasting-longest").symlink_to("secret-target-longest/" + "/".join(f"secret-target-{n:090}" for n in range(9)))
+    Path("secret-lasting-longest").symlink_to(
+        "secret-target-longest/" + "/".join(f"secret-target-{n:090}" for n in range(9))
+    )
     os.sync()
     synced("secret-file-synced", b"secret-synced " * 400)
     synced("secret-folder-1/secret-file-logged", b"secret-logged")

@@ -10,7 +10,10 @@ from fscost.lab.vm import accelerator, image, qemu
 from fscost.lab.vm.confinement import Confinement
 from fscost.lab.vm.kernels import GuestKernel
 
-KERNEL, AGENT = GuestKernel("6.12.9-test", Path("/dev/null"), Path("/modules")), Confinement(Path("/agent"))
+KERNEL, AGENT = (
+    GuestKernel("6.12.9-test", Path("/dev/null"), Path("/modules")),
+    Confinement(Path("/agent")),
+)
 
 
 class Guest:
@@ -19,7 +22,13 @@ class Guest:
     asked = 0
     trouble: str | None = None
 
-    def __init__(self, machine: qemu.Machine, confinement: Confinement, _: object, descriptors: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        machine: qemu.Machine,
+        confinement: Confinement,
+        _: object,
+        descriptors: tuple[int, ...],
+    ) -> None:
         assert machine.accelerator == qemu.KVM
         assert confinement == AGENT
         assert machine.initramfs == f"/proc/self/fd/{descriptors[1]}"
@@ -48,15 +57,31 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "fscost" / "kvm"
 
 
-@pytest.mark.parametrize(("trouble", "chosen"), [(None, accelerator.KVM), ("it was silent\nfor 3 s", accelerator.EMULATION)])
-def test_a_guest_is_asked_once(folder: Path, monkeypatch: pytest.MonkeyPatch, trouble: str | None, chosen: accelerator.Accelerator) -> None:
+@pytest.mark.parametrize(
+    ("trouble", "chosen"),
+    [(None, accelerator.KVM), ("it was silent\nfor 3 s", accelerator.EMULATION)],
+)
+def test_a_guest_is_asked_once(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    trouble: str | None,
+    chosen: accelerator.Accelerator,
+) -> None:
     monkeypatch.setattr(Guest, "trouble", trouble)
     for _ in range(2):
         because = accelerator.why_no_kvm(KERNEL, AGENT)
-        assert because is None if trouble is None else "did not answer under it in 3 s: it was silent for 3 s" in str(because)
+        assert (
+            because is None
+            if trouble is None
+            else "did not answer under it in 3 s: it was silent for 3 s" in str(because)
+        )
     assert accelerator.choose(KERNEL, AGENT) == chosen
     assert Guest.asked == 1
-    assert sorted(path.name for path in folder.rglob("*") if path.is_file()) == [".lock", "COMPLETE", "because"]
+    assert sorted(path.name for path in folder.rglob("*") if path.is_file()) == [
+        ".lock",
+        "COMPLETE",
+        "because",
+    ]
     accelerator.why_no_kvm(GuestKernel("6.1", Path("/dev/null"), Path("/modules")), AGENT)
     assert Guest.asked == 2, "of another kernel"
     monkeypatch.setattr(qemu, "version", lambda: "another")

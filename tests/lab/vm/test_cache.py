@@ -35,7 +35,9 @@ def fill_by_a_program(folder: Path) -> None:
 
 @pytest.mark.root
 @pytest.mark.parametrize("make", [fill, fill_by_a_program])
-def test_a_full_disk_is_told_and_nothing_is_left(small_disk: Callable[[str], Path], make: object) -> None:
+def test_a_full_disk_is_told_and_nothing_is_left(
+    small_disk: Callable[[str], Path], make: object
+) -> None:
     full = small_disk("4m")
     with pytest.raises(HostError, match="No space left on device") as raised:
         cache.complete(full / "snapshots" / "one", make)  # type: ignore[arg-type]
@@ -45,7 +47,9 @@ def test_a_full_disk_is_told_and_nothing_is_left(small_disk: Callable[[str], Pat
 
 def test_who_has_no_home_is_asked_for_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", "/proc/nowhere")  # as a user's of a service: there is none, and none can be made
+    monkeypatch.setenv(
+        "HOME", "/proc/nowhere"
+    )  # as a user's of a service: there is none, and none can be made
     with pytest.raises(HostError, match=r"/proc/nowhere/.*: No such file or directory") as raised:
         cache.complete(cache.root() / "kernels" / "6.12", fill)
     assert raised.value.remedy == "name another folder: XDG_CACHE_HOME=…"
@@ -79,8 +83,16 @@ def test_what_several_want_at_once_is_made_once(tmp_path: Path) -> None:
     assert len(made) == 1
 
 
-def test_a_snapshot_is_of_all_that_goes_into_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def taken(place: str, accelerator: Accelerator = EMULATION, kernel: str = "kernel", agent: str = "agent", **modules: str) -> Path:
+def test_a_snapshot_is_of_all_that_goes_into_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken(
+        place: str,
+        accelerator: Accelerator = EMULATION,
+        kernel: str = "kernel",
+        agent: str = "agent",
+        **modules: str,
+    ) -> Path:
         folder = tmp_path / place
         folder.mkdir(exist_ok=True)
         (folder / "vmlinux").write_text(kernel)
@@ -88,13 +100,27 @@ def test_a_snapshot_is_of_all_that_goes_into_it(tmp_path: Path, monkeypatch: pyt
         for name, says in ({"ext4": "6.12"} | modules).items():
             (folder / f"{name}.ko").write_bytes(module(version=says))
         found = GuestKernel("6.12", folder / "vmlinux", folder)
-        return snapshot.take(found, Confinement(folder / "agent"), accelerator, lambda _: None, lambda _: nullcontext()).folder
+        return snapshot.take(
+            found,
+            Confinement(folder / "agent"),
+            accelerator,
+            lambda _: None,
+            lambda _: nullcontext(),
+        ).folder
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(snapshot, "save", lambda made, *_: (made / "state").write_text("state") and "6.12")
+    monkeypatch.setattr(
+        snapshot, "save", lambda made, *_: (made / "state").write_text("state") and "6.12"
+    )
     known = taken("a")
     assert taken("b") == known, "wherever it lies"
-    others = [taken("a", KVM), taken("a", kernel="another"), taken("a", agent="another"), taken("a", ext4="built again"), taken("a", xfs="6.12")]
+    others = [
+        taken("a", KVM),
+        taken("a", kernel="another"),
+        taken("a", agent="another"),
+        taken("a", ext4="built again"),
+        taken("a", xfs="6.12"),
+    ]
     monkeypatch.setattr(qemu, "version", lambda: "1.0")
     others.append(taken("b"))
     monkeypatch.setattr(qemu, "MEMORY_BYTES", 1 << 20)
@@ -133,7 +159,9 @@ def flip(file: Path) -> None:
 
 @pytest.mark.parametrize("name", ["state", "modules/one"])
 @pytest.mark.parametrize("damage", [flip, lambda file: os.truncate(file, 1), Path.unlink])
-def test_a_damaged_entry_is_noticed(tmp_path: Path, name: str, damage: Callable[[Path], None]) -> None:
+def test_a_damaged_entry_is_noticed(
+    tmp_path: Path, name: str, damage: Callable[[Path], None]
+) -> None:
     folder = entry(tmp_path / "one")
     cache.check(folder)
     damage(folder / name)
@@ -202,7 +230,9 @@ def test_a_cache_that_others_can_write_is_refused(tmp_path: Path, mode: int) -> 
         entry(folder)
 
 
-def test_a_cache_that_cannot_be_written_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = entry(tmp_path / "one")
 
     def refuse(*_: object) -> None:
@@ -223,15 +253,23 @@ def test_a_relative_cache_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert cache.root() == tmp_path / ".cache" / "fscost"
 
 
-def test_an_entry_is_durable_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_is_durable_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flushed: list[tuple[list[str], bool]] = []
     flush = cache._flush
 
     def note(folder: Path) -> None:
-        flushed.append((sorted(path.name for path in folder.iterdir()), (tmp_path / "one").exists()))
+        flushed.append(
+            (sorted(path.name for path in folder.iterdir()), (tmp_path / "one").exists())
+        )
         flush(folder)
 
     monkeypatch.setattr(cache, "_flush", note)
     entry(tmp_path / "one")
     files = ["modules", "state"]
-    assert flushed == [(files, False), (sorted([cache.COMPLETE, *files]), False), ([cache.LOCK, "one"], True)]
+    assert flushed == [
+        (files, False),
+        (sorted([cache.COMPLETE, *files]), False),
+        ([cache.LOCK, "one"], True),
+    ]

@@ -1,4 +1,5 @@
-"""Every file system in a guest: formatted, mounted, written, mounted anew, and its content there. `done` means that recording and kernel agree to
+"""Every file system in a guest: formatted, mounted, written, mounted anew, and its content there.
+`done` means that recording and kernel agree to
 the byte, in each interval, for each disk."""
 
 import itertools
@@ -18,8 +19,26 @@ from fscost.workload.model import Step, Workload
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 MIB = 1 << 20
-TYPES = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs", "nilfs2", "reiserfs", "ntfs3", "exfat", "vfat"]
-EXTERNAL_JOURNALS = ["ext4-external-journal", "xfs-external-log", "jfs-external-journal", "reiserfs-external-journal"]
+TYPES = [
+    "ext2",
+    "ext3",
+    "ext4",
+    "xfs",
+    "btrfs",
+    "f2fs",
+    "jfs",
+    "nilfs2",
+    "reiserfs",
+    "ntfs3",
+    "exfat",
+    "vfat",
+]
+EXTERNAL_JOURNALS = [
+    "ext4-external-journal",
+    "xfs-external-log",
+    "jfs-external-journal",
+    "reiserfs-external-journal",
+]
 LEVELS = {"0": 2, "1": 2, "5": 3, "6": 4, "10": 4}
 
 CHECK = "sha256sum -c --quiet SUMS"
@@ -67,7 +86,11 @@ def done(result: CellResult) -> CellResult:
 
 
 def value(result: CellResult, phase: str, metric: str, disk: str = "") -> float:
-    [found] = [sample.value for sample in result.samples if (sample.phase, sample.metric, sample.disk) == (phase, metric, disk)]
+    [found] = [
+        sample.value
+        for sample in result.samples
+        if (sample.phase, sample.metric, sample.disk) == (phase, metric, disk)
+    ]
     return found
 
 
@@ -77,7 +100,9 @@ def test_content_survives_a_remount(run_in_guest: RunInGuest, type_: str) -> Non
     assert result.facts["mount"]["type"] == type_
     assert value(result, "write", "device_write_bytes") >= 2_000_000
     assert value(result, "change", "device_write_bytes") >= 4 << 16
-    assert value(result, "change", "device_read_bytes") >= 2_000_000, "read from the disk, not from memory"
+    assert value(result, "change", "device_read_bytes") >= 2_000_000, (
+        "read from the disk, not from memory"
+    )
     assert result.facts["inspect"]["superblock"].count("\n") > 3, "what was really made"
     if type_ in ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"):
         assert value(result, "change", "sync_calls") == 1
@@ -89,15 +114,24 @@ def test_the_journal_is_on_its_own_disk(run_in_guest: RunInGuest, name: str) -> 
     assert value(result, "change", "device_write_bytes", "journal") > 0
     data_bytes = value(result, "write", "device_write_bytes", "main")
     # xfs clears 2 MiB of its log at each mount.
-    assert data_bytes > 2_600_000 > value(result, "write", "device_write_bytes", "journal"), "metadata alone"
+    assert data_bytes > 2_600_000 > value(result, "write", "device_write_bytes", "journal"), (
+        "metadata alone"
+    )
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_each_member_of_an_array_is_a_recorded_disk(run_in_guest: RunInGuest, level: str) -> None:
     members = LEVELS[level]
-    step = Step("big", "dd if=/dev/zero of=f bs=1M count=48 conv=fsync status=none; cat /proc/mdstat")
-    result = done(run_in_guest(profile.resolve(f"ext4 on md -l {level} -n {members}"), *STEPS, step))
-    written = {disk: value(result, "big", "device_write_bytes", disk) / (48 * MIB) for disk in (f"m{number}" for number in range(members))}
+    step = Step(
+        "big", "dd if=/dev/zero of=f bs=1M count=48 conv=fsync status=none; cat /proc/mdstat"
+    )
+    result = done(
+        run_in_guest(profile.resolve(f"ext4 on md -l {level} -n {members}"), *STEPS, step)
+    )
+    written = {
+        disk: value(result, "big", "device_write_bytes", disk) / (48 * MIB)
+        for disk in (f"m{number}" for number in range(members))
+    }
     share = {"0": 1 / 2, "1": 1, "5": 1 / 2, "6": 1 / 2, "10": 1 / 2}[level]
     for disk, times in written.items():
         assert share <= times < share * 1.15, f"{disk} of {written}"
@@ -113,24 +147,38 @@ def test_an_array_is_a_disk_among_others(run_in_guest: RunInGuest) -> None:
 
 
 def test_the_cleaner_of_nilfs2_frees_what_is_overwritten(run_in_guest: RunInGuest) -> None:
-    step = Step("over", "for i in 1 2 3 4 5; do head -c 30000000 /dev/zero > f; sync; done; sleep 20; sync")
-    without, with_it = (done(run_in_guest(profile.resolve(name), step)) for name in ("nilfs2", "nilfs2-cleaner-always"))
+    step = Step(
+        "over", "for i in 1 2 3 4 5; do head -c 30000000 /dev/zero > f; sync; done; sleep 20; sync"
+    )
+    without, with_it = (
+        done(run_in_guest(profile.resolve(name), step))
+        for name in ("nilfs2", "nilfs2-cleaner-always")
+    )
     assert value(without, "over", "space_used_bytes") > 150_000_000
     assert value(with_it, "over", "space_used_bytes") < 100_000_000
 
 
 def test_every_profile_that_only_guests_have_mounts(run_in_guest: RunInGuest) -> None:
     """tests/profile/test_mounts.py has the others."""
-    steps = (Step("write", "echo hello > file", settle="remount"), Step("read", "grep -q hello file"))
+    steps = (
+        Step("write", "echo hello > file", settle="remount"),
+        Step("read", "grep -q hello file"),
+    )
 
     def trouble(found: Profile) -> str:
         result = run_in_guest(found, *steps)
         if result.status != "done":
             return f"{found.name}: {result.kind}: {result.because}"
-        shown = f"{result.facts['mount']['options']},{result.facts['mount']['super_options']}".split(",")
+        shown = (
+            f"{result.facts['mount']['options']},{result.facts['mount']['super_options']}".split(
+                ","
+            )
+        )
         ignored = {"noatime", "lazytime", "sync"} & set(found.mount_options.split(",")) - set(shown)
         return f"{found.name}: {ignored} not in {shown}" if ignored else ""
 
-    guests_own = [found for found in profile.catalogue() if found.array is not None or found.type in TYPES[5:]]
+    guests_own = [
+        found for found in profile.catalogue() if found.array is not None or found.type in TYPES[5:]
+    ]
     with ThreadPoolExecutor(2) as pool:
         assert [line for line in pool.map(trouble, guests_own) if line] == []

@@ -1,4 +1,5 @@
-"""The parts of a guest's kernel: the image, modules, initramfs; against cpio(1) and hand-made ELF objects."""
+"""The parts of a guest's kernel: the image, modules, initramfs; against cpio(1) and hand-made ELF
+objects."""
 
 import lzma
 import struct
@@ -18,7 +19,8 @@ KERNEL = b"\x7fELF" + b"Linux version 6.12.9-test (somebody) #1" + bytes(5000)
 
 
 def bz_image(packed: bytes, setup_sectors: int = 27) -> bytes:
-    """A real-mode part with the fields of the setup header that count, then the packed kernel as the build leaves it: with its length behind."""
+    """A real-mode part with the fields of the setup header that count, then the packed kernel as
+    the build leaves it: with its length behind."""
     setup = bytearray((setup_sectors + 1) * 512)
     setup[0x1F1] = setup_sectors
     setup[0x202:0x206] = b"HdrS"
@@ -31,7 +33,9 @@ def zstd(content: bytes) -> bytes:
     return pa.compress(content, "zstd", asbytes=True)
 
 
-@pytest.mark.parametrize("packed", [lzma.compress(KERNEL, check=lzma.CHECK_CRC32), zstd(KERNEL)], ids=["xz", "zstd"])
+@pytest.mark.parametrize(
+    "packed", [lzma.compress(KERNEL, check=lzma.CHECK_CRC32), zstd(KERNEL)], ids=["xz", "zstd"]
+)
 def test_the_kernel_comes_out_of_its_image(packed: bytes) -> None:
     assert vmlinux.unpack(bz_image(packed), "vmlinuz") == KERNEL
     assert vmlinux.version(KERNEL) == "6.12.9-test"
@@ -67,17 +71,25 @@ def test_a_kernel_that_unpacks_to_too_much(monkeypatch: pytest.MonkeyPatch) -> N
 def module(**information: str | list[str]) -> bytes:
     """A 64-bit object with one section of its own: .modinfo."""
     texts = b"".join(
-        f"{key}={value}\0".encode() for key, values in information.items() for value in ([values] if isinstance(values, str) else values)
+        f"{key}={value}\0".encode()
+        for key, values in information.items()
+        for value in ([values] if isinstance(values, str) else values)
     )
     names = b"\0.modinfo\0.shstrtab\0"
     begin = 64
     table_at = begin + len(texts) + len(names)
-    header = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack("<HHIQQQIHHHHHH", 1, 62, 1, 0, 0, table_at, 0, 64, 0, 0, 64, 3, 2)
+    header = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack(
+        "<HHIQQQIHHHHHH", 1, 62, 1, 0, 0, table_at, 0, 64, 0, 0, 64, 3, 2
+    )
 
     def section(name: int, at: int, length: int) -> bytes:
         return struct.pack("<IIQQQQIIQQ", name, 1, 0, 0, at, length, 0, 0, 1, 0)
 
-    table = section(0, 0, 0) + section(1, begin, len(texts)) + section(10, begin + len(texts), len(names))
+    table = (
+        section(0, 0, 0)
+        + section(1, begin, len(texts))
+        + section(10, begin + len(texts), len(names))
+    )
     return header + texts + names + table
 
 
@@ -85,11 +97,15 @@ def module(**information: str | list[str]) -> bytes:
 def folder(tmp_path: Path) -> Path:
     kernel = tmp_path / "kernel" / "fs"
     kernel.mkdir(parents=True)
-    (kernel / "ext4.ko.xz").write_bytes(lzma.compress(module(depends="jbd2,mbcache", alias="fs-ext4")))
+    (kernel / "ext4.ko.xz").write_bytes(
+        lzma.compress(module(depends="jbd2,mbcache", alias="fs-ext4"))
+    )
     (kernel / "jbd2.ko.zst").write_bytes(zstd(module(depends="")))
     (kernel / "mbcache.ko").write_bytes(module(depends=""))
     (kernel / "crc32c-generic.ko").write_bytes(module(depends=""))
-    (kernel / "btrfs.ko").write_bytes(module(depends="xor", softdep=["pre: crc32c-generic no-such post: jbd2"]))
+    (kernel / "btrfs.ko").write_bytes(
+        module(depends="xor", softdep=["pre: crc32c-generic no-such post: jbd2"])
+    )
     (kernel / "xor.ko").write_bytes(module(depends="btrfs"))
     (tmp_path / "modules.builtin").write_text("kernel/drivers/virtio/virtio-pci.ko\n")
     return tmp_path
@@ -102,7 +118,11 @@ def test_each_module_comes_after_what_it_needs(folder: Path) -> None:
 
 
 def test_soft_needs_come_first_and_circles_end(folder: Path) -> None:
-    assert [each.name for each in Modules(folder).load_order(["btrfs", "xor", "btrfs"])] == ["crc32c_generic", "xor", "btrfs"]
+    assert [each.name for each in Modules(folder).load_order(["btrfs", "xor", "btrfs"])] == [
+        "crc32c_generic",
+        "xor",
+        "btrfs",
+    ]
 
 
 def test_what_is_built_in_is_there_without_a_file(folder: Path) -> None:
@@ -113,7 +133,9 @@ def test_what_is_built_in_is_there_without_a_file(folder: Path) -> None:
     assert modules.load_order(["virtio_pci", "zfs"]) == []
 
 
-@pytest.mark.parametrize("content", [b"", b"\x7fELF\x01\x01", b"\x7fELF\x02\x01" + bytes(30), module(depends="")[:-40]])
+@pytest.mark.parametrize(
+    "content", [b"", b"\x7fELF\x01\x01", b"\x7fELF\x02\x01" + bytes(30), module(depends="")[:-40]]
+)
 def test_a_damaged_module_is_named(folder: Path, content: bytes) -> None:
     (folder / "kernel" / "fs" / "mbcache.ko").write_bytes(content)
     with pytest.raises(InputError, match=r"mbcache\.ko"):
@@ -121,7 +143,9 @@ def test_a_damaged_module_is_named(folder: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", ["ext4", "jbd2"])
-def test_of_a_module_that_unpacks_to_too_much_there_is_a_part(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_of_a_module_that_unpacks_to_too_much_there_is_a_part(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     for where in (modules, vmlinux):
         monkeypatch.setattr(where, "MAX_BYTES", 100)
     with pytest.raises(InputError, match=rf"{name}\.ko.* is cut short"):
@@ -137,7 +161,9 @@ def test_cpio_reads_the_initramfs(tmp_path: Path) -> None:
     archive.file("modules/odd", b"x")
     content = archive.to_bytes()
     assert len(content) % 512 == 0
-    listed = subprocess.run(["cpio", "-tv", "--quiet"], input=content, capture_output=True, check=True).stdout.decode()
+    listed = subprocess.run(
+        ["cpio", "-tv", "--quiet"], input=content, capture_output=True, check=True
+    ).stdout.decode()
     lines = [line.split() for line in listed.splitlines()]
     assert [(line[0], line[-1]) for line in lines] == [
         ("drwxr-xr-x", "dev"),
@@ -147,7 +173,9 @@ def test_cpio_reads_the_initramfs(tmp_path: Path) -> None:
         ("-rw-r--r--", "modules/odd"),
     ]
     assert lines[1][4:6] == ["5,", "1"]
-    subprocess.run(["cpio", "-id", "--quiet", "init", "modules/odd"], input=content, cwd=tmp_path, check=True)
+    subprocess.run(
+        ["cpio", "-id", "--quiet", "init", "modules/odd"], input=content, cwd=tmp_path, check=True
+    )
     assert (tmp_path / "init").read_bytes() == b"#!/bin/true\n" + bytes(range(256))
 
 

@@ -31,10 +31,16 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     modules = tree / "lib" / "modules" / "6.12.9-test"
     modules.mkdir(parents=True)
     (modules / "modules.builtin").write_text("kernel/x.ko\n")
-    subprocess.run(["dpkg-deb", "--build", "--root-owner-group", tree, tmp_path / "kernel.deb"], check=True, capture_output=True)
+    subprocess.run(
+        ["dpkg-deb", "--build", "--root-owner-group", tree, tmp_path / "kernel.deb"],
+        check=True,
+        capture_output=True,
+    )
     programs = tmp_path / "bin"
     programs.mkdir()
-    (programs / "apt-cache").write_text('#!/bin/sh\necho "linux-image-6.12-amd64"\necho "  Depends: linux-image-6.12.9-test"\n')
+    (programs / "apt-cache").write_text(
+        '#!/bin/sh\necho "linux-image-6.12-amd64"\necho "  Depends: linux-image-6.12.9-test"\n'
+    )
     (programs / "apt-get").write_text(
         f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\ntest -e {tmp_path}/offline && {{ echo "no network" >&2; exit 100; }}\ncp {tmp_path}/kernel.deb ./$2.deb\n'
     )
@@ -59,7 +65,11 @@ def test_a_package_of_merged_usr(distribution: Path) -> None:
     tree = distribution / "tree"
     (tree / "usr").mkdir()
     (tree / "lib").rename(tree / "usr" / "lib")
-    subprocess.run(["dpkg-deb", "--build", "--root-owner-group", tree, distribution / "kernel.deb"], check=True, capture_output=True)
+    subprocess.run(
+        ["dpkg-deb", "--build", "--root-owner-group", tree, distribution / "kernel.deb"],
+        check=True,
+        capture_output=True,
+    )
     assert (kernels.fetch("6.12").modules / "modules.builtin").is_file()
 
 
@@ -85,11 +95,15 @@ def test_files_of_ones_own(distribution: Path) -> None:
     assert kernel.version == "6.12.9-test"
     assert kernels.of_files(tree / "boot" / "vmlinuz-6.12.9-test", kernel.modules) == kernel
     (tree / "boot" / "vmlinuz-6.12.9-test").write_bytes(KERNEL + b"built again")
-    assert kernels.of_files(tree / "boot" / "vmlinuz-6.12.9-test", tree).vmlinux.read_bytes() == KERNEL + b"built again"
+    assert (
+        kernels.of_files(tree / "boot" / "vmlinuz-6.12.9-test", tree).vmlinux.read_bytes()
+        == KERNEL + b"built again"
+    )
 
 
 @pytest.mark.parametrize(
-    ("image", "modules", "words"), [("none", "", "No such file"), ("boot/vmlinuz-6.12.9-test", "boot", "no modules.builtin")]
+    ("image", "modules", "words"),
+    [("none", "", "No such file"), ("boot/vmlinuz-6.12.9-test", "boot", "no modules.builtin")],
 )
 def test_files_that_are_no_kernel(distribution: Path, image: str, modules: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
@@ -107,4 +121,8 @@ def test_the_cache_is_the_user_s(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kept(distribution: Path) -> list[str]:
-    return [path.name for path in (distribution / "cache" / "fscost" / "kernels").iterdir() if path.name != ".lock"]
+    return [
+        path.name
+        for path in (distribution / "cache" / "fscost" / "kernels").iterdir()
+        if path.name != ".lock"
+    ]

@@ -1,4 +1,5 @@
-"""The parts of the VM lab that need no guest: what it tells of itself, and the bounds that hold a stranger's words."""
+"""The parts of the VM lab that need no guest: what it tells of itself, and the bounds that hold a
+stranger's words."""
 
 import io
 import os
@@ -31,12 +32,22 @@ CONFINEMENT = Confinement(find_binaries().agent)
 KERNEL = GuestKernel("6.12.9-test", Path("/cache/vmlinux"), Path("/cache/modules"))
 
 
-@pytest.mark.parametrize(("version", "kernel", "because"), [("7.2", KERNEL, None), ("7.2", KERNEL, "it hangs"), (None, None, None)])
-def test_doctor_says_what_is_there(monkeypatch: pytest.MonkeyPatch, version: str | None, kernel: GuestKernel | None, because: str | None) -> None:
+@pytest.mark.parametrize(
+    ("version", "kernel", "because"),
+    [("7.2", KERNEL, None), ("7.2", KERNEL, "it hangs"), (None, None, None)],
+)
+def test_doctor_says_what_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+    version: str | None,
+    kernel: GuestKernel | None,
+    because: str | None,
+) -> None:
     monkeypatch.setattr(qemu, "version", lambda: version)
     monkeypatch.setattr(kernels, "cached", lambda _: kernel)
     monkeypatch.setattr(accelerator, "why_no_kvm", lambda *_: because)
-    monkeypatch.setattr(confinement, "choose", lambda agent, _: Confinement(agent, (65534, 65534), True))
+    monkeypatch.setattr(
+        confinement, "choose", lambda agent, _: Confinement(agent, (65534, 65534), True)
+    )
     first, view, *of_kernels, kvm = checks(Path("/agent"))
     assert view.ok == (version is not None)
     assert (first.ok, first.required) == (version is not None, True)
@@ -47,7 +58,9 @@ def test_doctor_says_what_is_there(monkeypatch: pytest.MonkeyPatch, version: str
         assert "install" in str(first.remedy)
         assert kvm.detail.startswith("not asked")
     else:
-        assert [check.detail for check in of_kernels] == ["Linux 6.12.9-test, /cache"] * len(kernels.PACKAGES)
+        assert [check.detail for check in of_kernels] == ["Linux 6.12.9-test, /cache"] * len(
+            kernels.PACKAGES
+        )
         assert kvm.detail == (because or "a guest answers under it")
     assert checks(None)[-1].detail.startswith("not asked")
 
@@ -58,7 +71,11 @@ def test_doctor_says_why_a_guest_cannot_be_started(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(qemu, "version", broken)
     [first, *_] = checks(Path("/agent"))
-    assert (first.ok, first.required, first.detail) == (False, True, "`qemu-system-x86_64 --version` failed: no library")
+    assert (first.ok, first.required, first.detail) == (
+        False,
+        True,
+        "`qemu-system-x86_64 --version` failed: no library",
+    )
 
 
 @pytest.fixture
@@ -73,7 +90,9 @@ def lab_on(processors: int, monkeypatch: pytest.MonkeyPatch) -> VmLab:
     return made
 
 
-def test_as_many_guests_as_memory_and_cores_hold(emulated: VmLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_many_guests_as_memory_and_cores_hold(
+    emulated: VmLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     each = qemu.MEMORY_BYTES + (512 << 20)
     for free, guests in ((100 * each, 4), (3 * each, 3), (each // 2, 1)):
         monkeypatch.setattr(host, "memory_bytes", lambda _, free=free: free)
@@ -92,41 +111,78 @@ def test_why_no_guest_runs(emulated: VmLab, monkeypatch: pytest.MonkeyPatch) -> 
     assert "1536 MiB of memory" in str(emulated.why_none())
     monkeypatch.setattr(qemu, "version", lambda: None)
     assert "is missing" in str(emulated.why_none())
-    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "here", "6.12", "#1", "aarch64")))
+    monkeypatch.setattr(
+        os, "uname", lambda: os.uname_result(("Linux", "here", "6.12", "#1", "aarch64"))
+    )
     assert "aarch64" in str(emulated.why_none())
 
 
 def test_more_disks_than_a_guest_has_room_for(emulated: VmLab) -> None:
     found = profile.resolve("btrfs")
-    many = replace(found, disks=tuple(replace(found.disks[0], name=f"d{number}") for number in range(disks.MAX_DISKS + 1)))
-    cell = Cell(many, Workload("mine", (Step("work", "true"),), disk_bytes=1), repetition=0, seed=1, order=0)
+    many = replace(
+        found,
+        disks=tuple(
+            replace(found.disks[0], name=f"d{number}") for number in range(disks.MAX_DISKS + 1)
+        ),
+    )
+    cell = Cell(
+        many, Workload("mine", (Step("work", "true"),), disk_bytes=1), repetition=0, seed=1, order=0
+    )
     assert f"a guest has room for {disks.MAX_DISKS}" in str(emulated.why_not(cell))
 
 
-def test_what_a_kernel_lacks_is_why_not(emulated: VmLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "modules.builtin").write_text("kernel/fs/ext4/ext4.ko\nkernel/drivers/md/raid1.ko\n")
-    monkeypatch.setitem(emulated._kernels, kernels.DEFAULT, GuestKernel("9.9", tmp_path / "vmlinux", tmp_path))
+def test_what_a_kernel_lacks_is_why_not(
+    emulated: VmLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "modules.builtin").write_text(
+        "kernel/fs/ext4/ext4.ko\nkernel/drivers/md/raid1.ko\n"
+    )
+    monkeypatch.setitem(
+        emulated._kernels, kernels.DEFAULT, GuestKernel("9.9", tmp_path / "vmlinux", tmp_path)
+    )
     workload = Workload("mine", (Step("work", "true"),), disk_bytes=1 << 30)
 
     def because(spelled: str) -> str | None:
-        return emulated.why_not(Cell(profile.resolve(spelled), workload, repetition=0, seed=1, order=0))
+        return emulated.why_not(
+            Cell(profile.resolve(spelled), workload, repetition=0, seed=1, order=0)
+        )
 
     assert because("ext4") is None
     assert because("ext3") is None
     assert because("xfs") == "Linux 9.9 has no xfs; name another guest kernel with --kernel"
-    assert because("ext4 on md -l 5 -n 3") == "Linux 9.9 has no md level 5; name another guest kernel with --kernel"
+    assert (
+        because("ext4 on md -l 5 -n 3")
+        == "Linux 9.9 has no md level 5; name another guest kernel with --kernel"
+    )
 
 
-def test_one_image_with_other_modules_is_another_kernel(emulated: VmLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_image_with_other_modules_is_another_kernel(
+    emulated: VmLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     taken: list[Path] = []
-    monkeypatch.setattr(snapshot, "take", lambda kernel, *_: taken.append(kernel.modules) or SimpleNamespace(folder=kernel.modules))
+    monkeypatch.setattr(
+        snapshot,
+        "take",
+        lambda kernel, *_: taken.append(kernel.modules) or SimpleNamespace(folder=kernel.modules),
+    )
     monkeypatch.setattr(emulated, "_confinement", CONFINEMENT)
     cells = []
     for name in ("/a/vmlinuz", "/b/vmlinuz"):
         monkeypatch.setitem(emulated._kernels, name, replace(KERNEL, modules=Path(name).parent))
         found = replace(profile.resolve("ext4"), kernel=name)
-        cells.append(Cell(found, Workload("mine", (Step("work", "true"),), disk_bytes=1), repetition=0, seed=1, order=0))
-    assert [emulated._snapshot(cell).folder for cell in (*cells, *cells)] == [Path("/a"), Path("/b")] * 2
+        cells.append(
+            Cell(
+                found,
+                Workload("mine", (Step("work", "true"),), disk_bytes=1),
+                repetition=0,
+                seed=1,
+                order=0,
+            )
+        )
+    assert [emulated._snapshot(cell).folder for cell in (*cells, *cells)] == [
+        Path("/a"),
+        Path("/b"),
+    ] * 2
     assert taken == [Path("/a"), Path("/b")]
 
 
@@ -136,14 +192,21 @@ def test_who_is_interrupted_begins_no_other_cell(emulated: VmLab) -> None:
         pass
 
 
-def test_the_manifest_says_what_guests_are(emulated: VmLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_manifest_says_what_guests_are(
+    emulated: VmLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(qemu, "version", lambda: "7.2")
     monkeypatch.setitem(emulated._kernels, kernels.DEFAULT, KERNEL)
     monkeypatch.setitem(emulated._kernels, "6.1", replace(KERNEL, version="6.1.9-test"))
     found = profile.resolve("ext4")
     told = emulated.environment([found, replace(found, kernel="6.1")])["guest"]
     versions = {kernels.DEFAULT: "6.12.9-test", "6.1": "6.1.9-test"}
-    assert told == {"kernels": versions, "accelerator": "tcg", "qemu": "7.2", "memory_bytes": 1 << 30}
+    assert told == {
+        "kernels": versions,
+        "accelerator": "tcg",
+        "qemu": "7.2",
+        "memory_bytes": 1 << 30,
+    }
 
 
 class Said:
@@ -163,8 +226,13 @@ def test_a_guest_is_heard_to_its_last_word_and_no_longer() -> None:
     assert (heard, output.getvalue()) == (["mark"], b"a")
 
 
-@pytest.mark.parametrize(("limit", "event", "words"), [("MAX_OUTPUT_BYTES", Output("x" * 100), "printed more"), ("MAX_EVENTS", "mark", "events")])
-def test_a_guest_that_says_too_much(monkeypatch: pytest.MonkeyPatch, limit: str, event: Any, words: str) -> None:
+@pytest.mark.parametrize(
+    ("limit", "event", "words"),
+    [("MAX_OUTPUT_BYTES", Output("x" * 100), "printed more"), ("MAX_EVENTS", "mark", "events")],
+)
+def test_a_guest_that_says_too_much(
+    monkeypatch: pytest.MonkeyPatch, limit: str, event: Any, words: str
+) -> None:
     monkeypatch.setattr(lab, limit, 10)
     with pytest.raises(ProtocolError, match=words):
         lab._listen(Said(*[event] * 11), 1, lambda _: None, io.BytesIO())  # type: ignore[arg-type]
@@ -190,7 +258,9 @@ def test_what_qemu_complains_of_is_told(tmp_path: Path, monkeypatch: pytest.Monk
         qemu.Qemu(qemu.Machine(qemu.EMULATION, "/k", "/i"), CONFINEMENT)
 
 
-def test_a_qemu_that_is_killed_is_told_from_one_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_qemu_that_is_killed_is_told_from_one_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = tmp_path / "qemu"
     monkeypatch.setattr(qemu, "tool", lambda _: program)
     for signal, expected in (("KILL", qemu.KilledError), ("ABRT", HostError)):
@@ -201,7 +271,9 @@ def test_a_qemu_that_is_killed_is_told_from_one_that_fails(tmp_path: Path, monke
         assert type(raised.value) is expected
 
 
-def test_a_qemu_without_a_version_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_qemu_without_a_version_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else it would silently get a snapshot of its own."""
     program = tmp_path / "qemu"
     monkeypatch.setattr(qemu, "tool", lambda _: program)
@@ -229,14 +301,19 @@ def monitor() -> Iterator[tuple[Monitor, socket.socket]]:
 @pytest.mark.parametrize(
     ("says", "words"),
     [
-        (b'{"event": "STOP"}\n{"error": {"desc": "no such device"}}\n', "QEMU refused query-migrate: no such device"),
+        (
+            b'{"event": "STOP"}\n{"error": {"desc": "no such device"}}\n',
+            "QEMU refused query-migrate: no such device",
+        ),
         (b'{"return": {"status": "failed"}}\n', "snapshot is failed"),
         (b"[]\n", "has ended"),
         (b"nonsense\n", "monitor"),
         (b"", "monitor"),
     ],
 )
-def test_what_qemu_may_answer(monitor: tuple[Monitor, socket.socket], says: bytes, words: str) -> None:
+def test_what_qemu_may_answer(
+    monitor: tuple[Monitor, socket.socket], says: bytes, words: str
+) -> None:
     made, theirs = monitor
     theirs.sendall(says)
     begin = time.monotonic()
@@ -252,7 +329,10 @@ def test_a_snapshot_that_takes_too_long(monitor: tuple[Monitor, socket.socket]) 
         made.wait_migrated(0.05)
 
 
-@pytest.mark.parametrize(("script", "words"), [("", "it ended"), ("import os, sys; os.write(int(sys.argv[4]), b'nonsense')", "nonsense")])
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [("", "it ended"), ("import os, sys; os.write(int(sys.argv[4]), b'nonsense')", "nonsense")],
+)
 def test_a_disk_server_that_does_not_start(tmp_path: Path, script: str, words: str) -> None:
     with (
         disks.DiskServer([sys.executable, "-c", script], tmp_path / "errors") as server,
@@ -262,10 +342,16 @@ def test_a_disk_server_that_does_not_start(tmp_path: Path, script: str, words: s
 
 
 @pytest.mark.parametrize("question", [disks.DiskServer.check, disks.DiskServer.check_killed])
-def test_a_disk_server_that_takes_long_to_die_is_found_dead(tmp_path: Path, question: Callable[[disks.DiskServer], None]) -> None:
-    """What it had open is closed, which QEMU and the guest see at once, well before it can be waited for."""
+def test_a_disk_server_that_takes_long_to_die_is_found_dead(
+    tmp_path: Path, question: Callable[[disks.DiskServer], None]
+) -> None:
+    """What it had open is closed, which QEMU and the guest see at once, well before it can be
+    waited for."""
     script = "import os, signal, time; os.closerange(3, 99); time.sleep(1); os.kill(os.getpid(), signal.SIGKILL)"
-    with disks.DiskServer([sys.executable, "-c", script], tmp_path / "errors") as server, pytest.raises(disks.ServerError, match="status -9"):
+    with (
+        disks.DiskServer([sys.executable, "-c", script], tmp_path / "errors") as server,
+        pytest.raises(disks.ServerError, match="status -9"),
+    ):
         question(server)
 
 
@@ -274,7 +360,9 @@ def test_a_panic_is_told_by_its_reason_first() -> None:
     machine = object.__new__(qemu.Qemu)
     machine._errors, machine._console = qemu._Tail(100), qemu._Tail(qemu.CONSOLE_BYTES)
     registers = "\n".join(f"R{number}: 0000000000000000" for number in range(60))
-    machine._console._kept += f"quiet\nKernel panic - not syncing: no init\n{registers}\n---[ end ]---".encode()
+    machine._console._kept += (
+        f"quiet\nKernel panic - not syncing: no init\n{registers}\n---[ end ]---".encode()
+    )
     first, *rest = machine.last_words().splitlines()
     assert first == "Kernel panic - not syncing: no init"
     assert len(rest) == 8
@@ -283,8 +371,16 @@ def test_a_panic_is_told_by_its_reason_first() -> None:
 
 def test_xfs_has_the_uuid_of_its_seed_in_guests(emulated: VmLab) -> None:
     def mkfs(spelled: str, seed: int) -> tuple[str, ...]:
-        cell = Cell(profile.resolve(spelled), Workload("mine", (Step("work", "true"),), disk_bytes=1), repetition=0, seed=seed, order=0)
-        [command] = emulated._formatted(cell, LabOptions(Path("/nowhere"), disk_size_bytes=1 << 30)).mkfs
+        cell = Cell(
+            profile.resolve(spelled),
+            Workload("mine", (Step("work", "true"),), disk_bytes=1),
+            repetition=0,
+            seed=seed,
+            order=0,
+        )
+        [command] = emulated._formatted(
+            cell, LabOptions(Path("/nowhere"), disk_size_bytes=1 << 30)
+        ).mkfs
         return command
 
     assert mkfs("xfs", 1) == mkfs("xfs", 1) != mkfs("xfs", 2)

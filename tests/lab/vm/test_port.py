@@ -47,7 +47,9 @@ def test_a_guest_that_keeps_to_the_protocol(machine: Machine) -> None:
     assert told.hello(5) == Hello("1", "6.12")
     read: list[bytes] = []
     told.order({"disks": ["main"]}, lambda: read.append(machine.guest.recv(1000)))
-    assert read == [json.dumps({"disks": ["main"]}).encode() + b"\n"], "it is there before the machine goes on"
+    assert read == [json.dumps({"disks": ["main"]}).encode() + b"\n"], (
+        "it is there before the machine goes on"
+    )
     assert list(told.events(5)) == [Alive(), Output("x"), Bye()]
     assert machine.guest.recv(10) == b"\n", "the guest waits for that before it powers off"
 
@@ -93,7 +95,10 @@ def test_a_line_without_an_end(machine: Machine) -> None:
 
 
 def test_one_that_never_ends_to_talk(machine: Machine) -> None:
-    with flood(machine, lambda: ALIVE * 1000), pytest.raises(ProtocolError, match="did not end in the time"):
+    with (
+        flood(machine, lambda: ALIVE * 1000),
+        pytest.raises(ProtocolError, match="did not end in the time"),
+    ):
         heard(machine, limit_s=0.5)
 
 

@@ -1,4 +1,5 @@
-"""Snapshots of a cache of our own: a damaged one is made again, and said to be; nothing of one that failed stays."""
+"""Snapshots of a cache of our own: a damaged one is made again, and said to be; nothing of one that
+failed stays."""
 
 import hashlib
 import json
@@ -27,7 +28,8 @@ AGAIN = "restored, from a snapshot made again: "
 
 
 def use_cache(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty one, but for the kernels that the user's own has; returns where its snapshots will be."""
+    """An empty one, but for the kernels that the user's own has; returns where its snapshots will
+    be."""
     kernels.fetch()
     (home / "fscost").mkdir(parents=True)
     for name in ("kernels", "kvm"):
@@ -60,8 +62,16 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(lab: VmLab, folder: Path) -> CellResult:
     number = len(list(folder.glob("cell*")))
-    cell = Cell(profile.resolve("ext2"), Workload("mine", (Step("work", "echo hello > file"),), disk_bytes=MIB), repetition=0, seed=1, order=0)
-    return lab.run(cell, LabOptions(folder / f"cell{number}", disk_size_bytes=64 * MIB), lambda _: None)
+    cell = Cell(
+        profile.resolve("ext2"),
+        Workload("mine", (Step("work", "echo hello > file"),), disk_bytes=MIB),
+        repetition=0,
+        seed=1,
+        order=0,
+    )
+    return lab.run(
+        cell, LabOptions(folder / f"cell{number}", disk_size_bytes=64 * MIB), lambda _: None
+    )
 
 
 def started(result: CellResult) -> str:
@@ -125,7 +135,9 @@ def test_a_snapshot_that_changes_while_it_is_used_is_made_again(own: Path, tmp_p
     assert started(run(lab, tmp_path)).startswith(AGAIN)
 
 
-def test_a_guest_that_fails_before_its_first_interval_renews_the_snapshot_once(own: Path, tmp_path: Path) -> None:
+def test_a_guest_that_fails_before_its_first_interval_renews_the_snapshot_once(
+    own: Path, tmp_path: Path
+) -> None:
     """The digest is right, and the guest in it is not: it was wrong when it was kept."""
     [folder] = own.glob("[!.]*")
     flip_text(folder / "state")
@@ -175,7 +187,9 @@ def test_a_cell_changes_nothing_of_it(own: Path, tmp_path: Path) -> None:
     assert digests() == before
 
 
-def test_where_restoring_never_works_it_is_made_again_once(own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_restoring_never_works_it_is_made_again_once(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     restore, made = Snapshot.restore, []
 
     def fail(*_: object) -> None:
@@ -193,7 +207,9 @@ def test_where_restoring_never_works_it_is_made_again_once(own: Path, tmp_path: 
 
 
 @pytest.mark.root
-def test_no_room_for_a_snapshot(small_disk: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_for_a_snapshot(
+    small_disk: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Enough for an initramfs, and for half a guest's memory.
     snapshots = use_cache(small_disk("150m"), monkeypatch)
     with pytest.raises(HostError, match="No space left on device") as raised:

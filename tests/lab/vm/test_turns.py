@@ -37,7 +37,11 @@ def threads(pid: int) -> list[int]:
     ],
 )
 def test_all_threads_share_a_processor_and_answers_come_before_the_guest(
-    child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, is_permitted: bool, answering: int, guests: int
+    child: subprocess.Popen[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    is_permitted: bool,
+    answering: int,
+    guests: int,
 ) -> None:
     set_scheduler = os.sched_setscheduler
 
@@ -68,7 +72,9 @@ def test_a_host_that_does_not_let_us_is_told(child: subprocess.Popen[bytes]) -> 
     assert not Party(child.pid, (child.pid,), ()).take(max(os.sched_getaffinity(0)))
 
 
-def test_guests_share_processors_only_where_there_are_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guests_share_processors_only_where_there_are_too_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
     processors = Processors()
     begun = []

@@ -88,7 +88,8 @@ impl Place {
     }
 
     pub fn start(&self, plan: &Value) -> Agent {
-        // The agent makes its log and never takes one that is there; a place may have several cells.
+        // The agent makes its log and never takes one that is there; a place may have several
+        // cells.
         let _ = std::fs::remove_file(self.path("output.log"));
         let mut child = Command::new(env!("CARGO_BIN_EXE_fscost-agent"))
             .arg("run")
@@ -117,7 +118,8 @@ impl Place {
         for entry in std::fs::read_dir("/sys/block").unwrap().flatten() {
             let backing =
                 std::fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
-            // The kernel names the file from the root of a mount that ended with the cell's namespace: without /dev/shm.
+            // The kernel names the file from the root of a mount that ended with the cell's
+            // namespace: without /dev/shm.
             if backing.contains(&self.name()) {
                 found.push(format!("{:?} on {backing}", entry.file_name()));
             }

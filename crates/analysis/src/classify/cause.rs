@@ -83,7 +83,8 @@ impl Causes {
         self.iter().next().filter(|_| self.0.count_ones() == 1)
     }
 
-    /// Whether nothing but access times (and the log's own blocks, where it is for nothing else) made this necessary: what `noatime` saves.
+    /// Whether nothing but access times (and the log's own blocks, where it is for nothing else)
+    /// made this necessary: what `noatime` saves.
     pub fn is_atime_alone(self) -> bool {
         let log = Causes::one(Cause::Log);
         self.has(Cause::Atime) && self.and(log) == Causes::one(Cause::Atime).and(log)

@@ -3,7 +3,8 @@
 use crate::classify::Write;
 use fscost_recording::{Event, Image, Recording, Result};
 
-/// The disks of a recording at the present event: reads see every write before it, and not the write being looked at.
+/// The disks of a recording at the present event: reads see every write before it, and not the
+/// write being looked at.
 pub struct Disks<'a> {
     images: Vec<Image<'a>>,
 }
@@ -18,7 +19,8 @@ impl<'a> Disks<'a> {
         Ok(Disks { images })
     }
 
-    /// All disks with what had completed by `at_ns`, but for these events (their numbers, ascending).
+    /// All disks with what had completed by `at_ns`, but for these events (their numbers,
+    /// ascending).
     pub fn at(recording: &'a Recording, at_ns: u64, lost: &[u64]) -> Result<Disks<'a>> {
         let mut disks = Disks::new(recording)?;
         let mut number = 0;

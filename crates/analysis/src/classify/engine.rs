@@ -91,13 +91,15 @@ impl Now<'_, '_> {
     }
 }
 
-/// Follows one file system. Every write on its disks must become rows that cover it exactly, without gaps or overlap; it may push them later, and
+/// Follows one file system. Every write on its disks must become rows that cover it exactly,
+/// without gaps or overlap; it may push them later, and
 /// complete them until [`finish`](Family::finish).
 pub trait Family {
     /// Its name: `ext`, `xfs`, `btrfs`.
     fn name(&self) -> &'static str;
 
-    /// Whether this disk is (part of) the file system: its main device, external journal or log, or a member.
+    /// Whether this disk is (part of) the file system: its main device, external journal or log, or
+    /// a member.
     fn owns(&self, disk: u16) -> bool;
 
     /// Whether `write` looks at the content of every write. Where it need not, content stays packed
@@ -106,7 +108,8 @@ pub trait Family {
         true
     }
 
-    /// Whether `write` will look at the content of this write, were it the next. Where it is `false`,
+    /// Whether `write` will look at the content of this write, were it the next. Where it is
+    /// `false`,
     /// `write` gets zeros of the same length.
     fn reads(&self, _disk: u16, _offset: u64, _length: u64) -> bool {
         true
@@ -115,7 +118,8 @@ pub trait Family {
     /// A write or write-zeroes on a disk of its own. `disks` do not have it yet.
     fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()>;
 
-    /// Whether all of the range is now in use for what no discard touches: a hole punched there was zeroes written. `false` where that cannot be
+    /// Whether all of the range is now in use for what no discard touches: a hole punched there was
+    /// zeroes written. `false` where that cannot be
     /// told; xfs and btrfs write none that may unmap.
     fn is_in_use(&self, _disk: u16, _offset: u64, _length: u64) -> bool {
         false
@@ -166,11 +170,13 @@ pub struct Explained<R = Vec<Row>> {
     pub families: Vec<Option<&'static str>>,
     /// Whether disks of the recording form md arrays.
     pub is_array: bool,
-    /// Of the rows, bytes that were written as zeroes and reached the disk as holes punched: in each interval, the one before the first mark included.
+    /// Of the rows, bytes that were written as zeroes and reached the disk as holes punched: in
+    /// each interval, the one before the first mark included.
     pub punched_bytes: Vec<u64>,
 }
 
-/// Explain every written byte of a recording, all rows in memory: for tests, and what looks at a small recording.
+/// Explain every written byte of a recording, all rows in memory: for tests, and what looks at a
+/// small recording.
 pub fn explain(recording: &Recording) -> Result<Explained> {
     let explained = explain_streamed(recording, |_| Ok(()))?;
     Ok(Explained {
@@ -182,10 +188,12 @@ pub fn explain(recording: &Recording) -> Result<Explained> {
     })
 }
 
-/// Explain every written byte of a recording of any size: memory is bounded, rows are read from a temporary file. `visit` gets every frame, in
+/// Explain every written byte of a recording of any size: memory is bounded, rows are read from a
+/// temporary file. `visit` gets every frame, in
 /// order: what else is to be learnt needs no second walk.
 ///
-/// Which file system a disk holds is found in the content itself: before mkfs writes its superblock, writes are kept and looked at again once it
+/// Which file system a disk holds is found in the content itself: before mkfs writes its
+/// superblock, writes are kept and looked at again once it
 /// is known.
 pub fn explain_streamed(
     recording: &Recording,
@@ -262,7 +270,8 @@ struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// Find each disk's file system by its superblock at the mark `mount` (mkfs has ended), or at the end.
+    /// Find each disk's file system by its superblock at the mark `mount` (mkfs has ended), or at
+    /// the end.
     fn detect(&mut self, formatted: &FormattedDisks<'a>) -> Result<()> {
         for array in formatted.arrays() {
             self.disks.add(formatted.empty(array)?);

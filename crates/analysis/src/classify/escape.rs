@@ -2,7 +2,8 @@
 
 use std::{borrow::Cow, fmt::Write};
 
-/// A name as text, reversibly, so that different names stay different: each byte that is not part of UTF-8 or is of a control character becomes
+/// A name as text, reversibly, so that different names stay different: each byte that is not part
+/// of UTF-8 or is of a control character becomes
 /// `\xNN`, a backslash `\\`.
 pub fn escaped(name: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(name)

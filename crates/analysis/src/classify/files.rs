@@ -1,6 +1,8 @@
-//! The files of a file system: which bytes of its disk are whose, under what names, and the data that waits for an owner.
+//! The files of a file system: which bytes of its disk are whose, under what names, and the data
+//! that waits for an owner.
 //!
-//! For families that learn owners from metadata alone. A written block is at first whoever's it was known to be, and waits: the metadata that says that
+//! For families that learn owners from metadata alone. A written block is at first whoever's it was
+//! known to be, and waits: the metadata that says that
 //! it is another's by now comes later.
 
 use crate::classify::names::{Entry, Names};
@@ -9,9 +11,11 @@ use crate::classify::waiting::{MAX_WAITING, Waiting};
 use crate::classify::{Cause, Causes, NO_INODE, PathId, Row, Rows, Structure, Write};
 use std::collections::HashMap;
 
-/// Where nothing says when metadata is on the disk, names are looked up once in a second, as long as data waits in memory at the least…
+/// Where nothing says when metadata is on the disk, names are looked up once in a second, as long
+/// as data waits in memory at the least…
 const TICK_NS: u64 = 1_000_000_000;
-/// …and an owner that metadata has not named for so many of these stays: it is written after 35 s at the latest (`vm.dirty_expire_centisecs`).
+/// …and an owner that metadata has not named for so many of these stays: it is written after 35 s
+/// at the latest (`vm.dirty_expire_centisecs`).
 const PATIENCE: u32 = 45;
 
 /// Who has a block, and for what.
@@ -61,16 +65,19 @@ pub struct Files {
     waiting: Waiting,
     /// Rows whose path is to be set, and their inodes.
     unnamed: Vec<(usize, u64)>,
-    /// Those of which it was not known then, and how often they were looked up since. Flushes may come faster than names: they are not counted.
+    /// Those of which it was not known then, and how often they were looked up since. Flushes may
+    /// come faster than names: they are not counted.
     nameless: Vec<(usize, u64, u32)>,
-    /// Inodes whose files were removed since the last settling: how many of `unnamed` are of those, and their path.
+    /// Inodes whose files were removed since the last settling: how many of `unnamed` are of those,
+    /// and their path.
     removed: HashMap<u64, (usize, Option<PathId>)>,
     ticked_ns: u64,
     is_formatting: bool,
 }
 
 impl Files {
-    /// Of a file system with this root directory. What it writes where nothing is known is `unowned`, until somebody turns out to have it.
+    /// Of a file system with this root directory. What it writes where nothing is known is
+    /// `unowned`, until somebody turns out to have it.
     pub fn new(root: u64, unowned: Structure) -> Files {
         Files {
             unowned,
@@ -221,7 +228,8 @@ impl Files {
         self.names.settle(|_| false);
     }
 
-    /// The file that had this inode is removed: what was written of it has the name that is known by now or none, never one of the next file with this number.
+    /// The file that had this inode is removed: what was written of it has the name that is known
+    /// by now or none, never one of the next file with this number.
     pub fn remove(&mut self, inode: u64, rows: &mut Rows) {
         self.names.settle(|_| false);
         let path = self.names.path(inode, &mut rows.paths);
@@ -269,7 +277,8 @@ impl Files {
         }
     }
 
-    /// The metadata of before is on the disk: what has waited for `patience` of these has no other owner.
+    /// The metadata of before is on the disk: what has waited for `patience` of these has no other
+    /// owner.
     pub fn commit(&mut self, patience: u32, rows: &mut Rows) {
         self.settle(rows);
         self.waiting.commit(patience);
@@ -301,7 +310,8 @@ impl Files {
         }
     }
 
-    /// A name may be on its way still, and the one that is known be of another inode with this number.
+    /// A name may be on its way still, and the one that is known be of another inode with this
+    /// number.
     fn look_up_later(&mut self, row: usize, inode: u64) {
         if inode != NO_INODE && self.unnamed.len() < MAX_WAITING {
             self.unnamed.push((row, inode));

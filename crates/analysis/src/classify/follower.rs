@@ -21,7 +21,8 @@ pub fn log_disk(
 
 /// A family that learns owners from metadata as it is written.
 pub trait Follower {
-    /// Whether it writes nothing in place, and says itself when its metadata is on the disk (a checkpoint). Of others a flush and time tell.
+    /// Whether it writes nothing in place, and says itself when its metadata is on the disk (a
+    /// checkpoint). Of others a flush and time tell.
     const IS_LOG_STRUCTURED: bool;
 
     /// [`Family::name`].

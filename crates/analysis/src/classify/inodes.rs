@@ -1,4 +1,5 @@
-//! Something about each inode. Inodes are looked up in the order of their chunks: those of one lie side by side.
+//! Something about each inode. Inodes are looked up in the order of their chunks: those of one lie
+//! side by side.
 
 use std::collections::HashMap;
 

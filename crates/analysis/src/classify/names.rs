@@ -1,6 +1,7 @@
 //! Which path an inode has, from the names that directories hold.
 //!
-//! A name may move between blocks of its directory, and the place that it leaves may be seen before or after the one where it is then. So
+//! A name may move between blocks of its directory, and the place that it leaves may be seen before
+//! or after the one where it is then. So
 //! changes wait for the end of what they belong to, and names that are gone are applied first.
 
 use crate::classify::escape::escaped;
@@ -105,7 +106,8 @@ impl Names {
         });
     }
 
-    /// Names are what they are now. Of an inode that `may_have_several` the path keeps the first name that is still there; others have their newest.
+    /// Names are what they are now. Of an inode that `may_have_several` the path keeps the first
+    /// name that is still there; others have their newest.
     pub fn settle(&mut self, may_have_several: impl Fn(u64) -> bool) {
         let mut touched = Vec::new();
         for change in self.gone.drain(..) {

@@ -17,7 +17,8 @@ impl PathId {
     }
 }
 
-/// All paths that rows name. Names are bytes on disk; here, text in which bytes that are not UTF-8 are replaced.
+/// All paths that rows name. Names are bytes on disk; here, text in which bytes that are not UTF-8
+/// are replaced.
 #[derive(Debug, Default)]
 pub struct Paths {
     ids: HashMap<Arc<str>, PathId>,

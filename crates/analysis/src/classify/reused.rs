@@ -1,7 +1,9 @@
 //! Data blocks that one file had and another is given within one transaction.
 //!
-//! The other writes them before the transaction is in the log that says so: while all that is known says that they are the first's. Xfs gives blocks
-//! to other data at once, ext in `data=writeback`, and else when the transaction that freed them is committed (`ext4_free_blocks`).
+//! The other writes them before the transaction is in the log that says so: while all that is known
+//! says that they are the first's. Xfs gives blocks
+//! to other data at once, ext in `data=writeback`, and else when the transaction that freed them is
+//! committed (`ext4_free_blocks`).
 
 use crate::classify::{Cause, Causes, Row, Rows, Structure};
 use std::collections::BTreeMap;
@@ -15,7 +17,8 @@ pub struct Open {
 }
 
 impl Open {
-    /// A transaction was complete after row `last`; what was written after row `begun` may be of the next.
+    /// A transaction was complete after row `last`; what was written after row `begun` may be of
+    /// the next.
     pub fn next(&mut self, begun: usize, last: usize) {
         self.first = begun.max(self.before);
         self.before = last;
@@ -41,7 +44,8 @@ impl Reused {
         }
     }
 
-    /// Rows of the first file that were written while the transaction was open are of the other: their numbers and its inode.
+    /// Rows of the first file that were written while the transaction was open are of the other:
+    /// their numbers and its inode.
     pub fn settle(self, open: &Open, rows: &mut Rows) -> Vec<(usize, u64)> {
         let mut settled = Vec::new();
         let mut number = open.first;
@@ -79,7 +83,8 @@ impl Reused {
     }
 }
 
-/// Whether the owner's word is all that says what was written. Metadata names the transaction that it is of.
+/// Whether the owner's word is all that says what was written. Metadata names the transaction that
+/// it is of.
 fn is_by_owner(row: &Row) -> bool {
     match row.structure {
         Structure::FileData => true,

@@ -24,7 +24,8 @@ pub struct Row {
     pub home_offset: Option<u64>,
     /// Why.
     pub causes: Causes,
-    /// The owning inode, or [`NO_INODE`]; for an inode table's block with one changed inode, that inode.
+    /// The owning inode, or [`NO_INODE`]; for an inode table's block with one changed inode, that
+    /// inode.
     pub inode: u64,
     /// The tree (btrfs: root objectid; else 0).
     pub tree: u64,
@@ -34,7 +35,8 @@ pub struct Row {
     pub transaction: Option<u64>,
     /// 0 for the first copy, 1… for further copies of the same content (DUP, RAID1).
     pub copy: u8,
-    /// Whether the recording cannot tell the owner for certain: the inode is the most likely one, or missing.
+    /// Whether the recording cannot tell the owner for certain: the inode is the most likely one,
+    /// or missing.
     pub is_doubtful: bool,
 }
 
@@ -60,7 +62,8 @@ impl Row {
         }
     }
 
-    /// The row as it stays: file data whose owner never became known has a doubtful one. mkfs has no files.
+    /// The row as it stays: file data whose owner never became known has a doubtful one. mkfs has
+    /// no files.
     pub(super) fn finished(&self) -> Row {
         let is_data = self.home.unwrap_or(self.structure) == Structure::FileData;
         let is_nobodys = is_data && self.inode == NO_INODE && !self.causes.has(Cause::Format);

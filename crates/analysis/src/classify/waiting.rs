@@ -1,4 +1,5 @@
-//! Rows whose owner is not known yet: data reaches the disk before the metadata that says whose it is.
+//! Rows whose owner is not known yet: data reaches the disk before the metadata that says whose it
+//! is.
 
 use crate::classify::{Row, Rows};
 use std::collections::BTreeMap;
@@ -14,10 +15,13 @@ pub struct Piece {
     pub length: u64,
 }
 
-/// How many rows wait at most, on all disks of a file system together: they take less than 200 MiB. That is 4 GiB in requests of 4 KiB between two
-/// commits. A recording may write without ever committing; then those that have waited longest are given up, and stay what they are: without owner.
+/// How many rows wait at most, on all disks of a file system together: they take less than 200 MiB.
+/// That is 4 GiB in requests of 4 KiB between two
+/// commits. A recording may write without ever committing; then those that have waited longest are
+/// given up, and stay what they are: without owner.
 pub const MAX_WAITING: usize = 1 << 20;
-/// A piece that was renewed that often is given up as others are. Each commit looks at all that waits.
+/// A piece that was renewed that often is given up as others are. Each commit looks at all that
+/// waits.
 const MAX_RENEWALS: u32 = 1024;
 
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +35,8 @@ struct Waiter {
 /// Rows that wait, by place. One place may have been written several times.
 #[derive(Debug, Default)]
 struct Waiters {
-    /// By the power of two that they are not longer than, so that one long row does not make every look-up long; then by offset and row.
+    /// By the power of two that they are not longer than, so that one long row does not make every
+    /// look-up long; then by offset and row.
     classes: BTreeMap<u32, BTreeMap<(u64, usize), Waiter>>,
     count: usize,
 }
@@ -92,9 +97,11 @@ impl Waiters {
 /// The rows that wait on one disk.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// Since it was last asked what waits: in the order in which they came, put in their places together, which a million at random places take far less time for.
+    /// Since it was last asked what waits: in the order in which they came, put in their places
+    /// together, which a million at random places take far less time for.
     recent: Vec<(u64, usize, Waiter)>,
-    /// Since the last commit: apart, so that looking for older ones does not pass a place's many new ones each time.
+    /// Since the last commit: apart, so that looking for older ones does not pass a place's many
+    /// new ones each time.
     new: Waiters,
     /// Since before it.
     old: Waiters,
@@ -112,7 +119,8 @@ impl Waiting {
         self.recent.len() + self.new.count + self.old.count
     }
 
-    /// Row `row`, of `length` bytes at `offset`, waits from now on; where `most` wait, the half that has waited longest is given up before.
+    /// Row `row`, of `length` bytes at `offset`, waits from now on; where `most` wait, the half
+    /// that has waited longest is given up before.
     pub fn insert(&mut self, row: usize, offset: u64, length: u64, most: usize) {
         if self.len() >= most.max(1) {
             self.give_up_half();
@@ -153,7 +161,8 @@ impl Waiting {
         both.any(|waiters| waiters.overlapping(offset, length).next().is_some())
     }
 
-    /// What is in the range waits no longer. Rows are cut to the range, and their numbers given; the rest of them goes on waiting as rows of its own.
+    /// What is in the range waits no longer. Rows are cut to the range, and their numbers given;
+    /// the rest of them goes on waiting as rows of its own.
     pub fn take(&mut self, offset: u64, length: u64, rows: &mut Rows) -> Vec<usize> {
         let taken = self.take_with_commits(offset, length, rows);
         taken.into_iter().map(|(number, _)| number).collect()
@@ -206,7 +215,8 @@ impl Waiting {
         pieces
     }
 
-    /// A commit has taken effect: what has waited for `patience` of them is given up, so no row is looked at by more commits than that.
+    /// A commit has taken effect: what has waited for `patience` of them is given up, so no row is
+    /// looked at by more commits than that.
     pub fn commit(&mut self, patience: u32) {
         self.place();
         self.commits = self.commits.saturating_add(1);

@@ -1,8 +1,11 @@
 //! Which of the holes that were punched were zeroes being written.
 //!
-//! A loop device sends the same request for a discard and for a write-zeroes that may unmap (docs/recording-format.md), and no file system writes
-//! others: `blkdev_issue_zeroout` may unmap unless it is told not to. The kernel counts the one as discarded and the other as written, so
-//! its counters in the marks tell for each interval how many bytes were zeroes. Only where there were both must the family say which were which.
+//! A loop device sends the same request for a discard and for a write-zeroes that may unmap
+//! (docs/recording-format.md), and no file system writes
+//! others: `blkdev_issue_zeroout` may unmap unless it is told not to. The kernel counts the one as
+//! discarded and the other as written, so
+//! its counters in the marks tell for each interval how many bytes were zeroes. Only where there
+//! were both must the family say which were which.
 
 use fscost_recording::{Event, Op, Recording, Result, Totals};
 use serde_json::Value;
@@ -58,7 +61,8 @@ impl Zeroes {
         })
     }
 
-    /// Whether a hole punched in this interval (0 before the first mark) was zeroes; `is_in_use` says whether its place held something that no discard touches.
+    /// Whether a hole punched in this interval (0 before the first mark) was zeroes; `is_in_use`
+    /// says whether its place held something that no discard touches.
     pub fn are(
         &mut self,
         interval: usize,
@@ -85,7 +89,8 @@ impl Zeroes {
         found
     }
 
-    /// The bytes that were taken for zeroes in each interval, the one before the first mark included.
+    /// The bytes that were taken for zeroes in each interval, the one before the first mark
+    /// included.
     pub fn into_bytes(self) -> Vec<u64> {
         self.bytes
     }

@@ -1,4 +1,5 @@
-//! Checksums of what was changed. A CRC is linear: what the change does to it depends on the change alone, neither on the seed nor on what else is
+//! Checksums of what was changed. A CRC is linear: what the change does to it depends on the change
+//! alone, neither on the seed nor on what else is
 //! covered. So a checksum that was right stays right, and one that was wrong stays wrong.
 
 /// What a CRC-32C over `old` differs by from that over `new`, which are of the same length.
@@ -7,7 +8,8 @@ pub fn change(old: &[u8], new: &[u8]) -> u32 {
         return 0;
     }
     let difference: Vec<u8> = old.iter().zip(new).map(|(old, new)| old ^ new).collect();
-    // The crate inverts before and after: what it gives for an inverted seed of zero is the bare CRC.
+    // The crate inverts before and after: what it gives for an inverted seed of zero is the bare
+    // CRC.
     !crc32c::crc32c_append(u32::MAX, &difference)
 }
 

@@ -1,9 +1,11 @@
-//! Marks: their names are those of the workload's steps, which tables and `--phase` need; of their details only numbers that are known stay.
+//! Marks: their names are those of the workload's steps, which tables and `--phase` need; of their
+//! details only numbers that are known stay.
 
 use fscost_recording::Mark;
 use serde_json::{Map, Value};
 
-/// The kernel's counters of each disk, when the workload asked for durability, how often the journal is committed unasked, and whether what
+/// The kernel's counters of each disk, when the workload asked for durability, how often the
+/// journal is committed unasked, and whether what
 /// follows is measured.
 const KEPT: [&str; 4] = ["kernel", "sync_calls", "commit_s", "measured"];
 

@@ -1,7 +1,10 @@
-//! Takes the contents of files out of a recording, so that it can be shared: `docs/sharing.md` says what is left.
+//! Takes the contents of files out of a recording, so that it can be shared: `docs/sharing.md` says
+//! what is left.
 //!
-//! The rows of the explanation say what each written byte is. What is data, unused or not understood becomes digests; metadata is parsed for
-//! what is private in it. What cannot be parsed is taken for data: nothing stays because it was not understood.
+//! The rows of the explanation say what each written byte is. What is data, unused or not
+//! understood becomes digests; metadata is parsed for
+//! what is private in it. What cannot be parsed is taken for data: nothing stays because it was not
+//! understood.
 
 mod btrfs;
 mod checksum;
@@ -34,7 +37,8 @@ pub enum Names {
 /// zstd's level for what is written: it is written once, to be sent.
 const LEVEL: i32 = 9;
 
-/// Write `recording` without the contents of files to an empty file. Digests and names depend on the `key`, which nobody may keep: with it, contents
+/// Write `recording` without the contents of files to an empty file. Digests and names depend on
+/// the `key`, which nobody may keep: with it, contents
 /// could be guessed.
 pub fn strip(recording: &Recording, out: Output, names: Names, key: &[u8; 32]) -> Result<Summary> {
     let explained = explain_streamed(recording, |_| Ok(()))?;
@@ -91,7 +95,8 @@ pub fn strip(recording: &Recording, out: Output, names: Names, key: &[u8; 32]) -
     }
 }
 
-/// Of a file system whose metadata cannot be told from what is private in it, nothing would be left that can be explained.
+/// Of a file system whose metadata cannot be told from what is private in it, nothing would be left
+/// that can be explained.
 fn refuse(explained: &Explained<SortedRows>) -> Result<()> {
     if explained.is_array {
         return Err(Error::invalid(
@@ -192,7 +197,8 @@ impl<R: Iterator<Item = Result<Row>>> Stripper<R> {
             let Some(within) = row.offset.checked_sub(event.offset) else {
                 continue;
             };
-            // Rows cover a write without gaps or overlap. What they did not cover would be data. A write-zeroes has no content.
+            // Rows cover a write without gaps or overlap. What they did not cover would be data. A
+            // write-zeroes has no content.
             let bytes = self.content.get_mut(done..).unwrap_or_default();
             let bytes = bytes.get_mut(..row.length as usize);
             let (Some(family), Some(bytes)) =

@@ -1,11 +1,14 @@
-//! Names become others of the same length: the same name always the same other one, within one recording.
+//! Names become others of the same length: the same name always the same other one, within one
+//! recording.
 //!
-//! btrfs and xfs find names by a hash, which stands in keys and indexes in its order. Both hashes are linear, so that another name with the same
+//! btrfs and xfs find names by a hash, which stands in keys and indexes in its order. Both hashes
+//! are linear, so that another name with the same
 //! hash can be computed: indexes stay right.
 
 use std::collections::{HashMap, HashSet};
 
-/// A hash of names of which only this is asked: bits that are flipped in a name flip bits of the hash, whatever the other bits are.
+/// A hash of names of which only this is asked: bits that are flipped in a name flip bits of the
+/// hash, whatever the other bits are.
 pub type Hash = fn(&[u8]) -> u32;
 
 /// How a family's file systems find names.

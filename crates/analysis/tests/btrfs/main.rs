@@ -1,4 +1,5 @@
-//! btrfs: our answers against those of btrfs's own tools, and causes against what was done. Needs root and btrfs; skipped aloud without.
+//! btrfs: our answers against those of btrfs's own tools, and causes against what was done. Needs
+//! root and btrfs; skipped aloud without.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../common/conserved.rs"]

@@ -1,4 +1,5 @@
-//! A file system taken from state to state, and a recording that goes the same way: each state's changed blocks, the superblock last.
+//! A file system taken from state to state, and a recording that goes the same way: each state's
+//! changed blocks, the superblock last.
 
 use fscost_recording::{DiskInfo, Event, Header, Mark, Op, Recording, Stripped, Writer};
 use std::collections::HashSet;
@@ -72,7 +73,8 @@ impl States {
         })
     }
 
-    /// The recording, with a mark named after each state before its writes; the first is what mkfs wrote.
+    /// The recording, with a mark named after each state before its writes; the first is what mkfs
+    /// wrote.
     pub fn recording(&self) -> Recording {
         self.recording_with("recording", |_| ())
     }

@@ -98,7 +98,8 @@ fn requests_marks_and_zeros_stay_and_the_header_says_so() {
     }
 }
 
-/// Names and a mount path of the corpus (`tests/analysis/ext/corpus.py`), in all content, journals included.
+/// Names and a mount path of the corpus (`tests/analysis/ext/corpus.py`), in all content, journals
+/// included.
 #[test]
 fn no_name_of_the_original_is_left() {
     let names = ["file-with-a-name-of-some-length", "/media/fs"];

@@ -4,7 +4,8 @@ use fscost_analysis::classify::{Explained, Row, explain};
 use fscost_recording::Recording;
 use std::collections::HashMap;
 
-/// Panics where the explanations differ, row by row, but for names: each must have become one other of the same length, and no two the same one.
+/// Panics where the explanations differ, row by row, but for names: each must have become one other
+/// of the same length, and no two the same one.
 pub fn assert_same_explanation(original: &Recording, stripped: &Recording) {
     let (before, after) = (explain(original).unwrap(), explain(stripped).unwrap());
     assert_eq!(before.families, after.families);

@@ -1,4 +1,5 @@
-//! What every block is and whose, against `xfs_db` on the image of that instant, for what mkfs can make.
+//! What every block is and whose, against `xfs_db` on the image of that instant, for what mkfs can
+//! make.
 
 use crate::conserved::assert_conserved;
 use crate::marks::marks;
@@ -63,7 +64,8 @@ pub fn assert_known(explained: &Explained) {
     assert!(unknown.is_empty(), "{unknown:#?}");
 }
 
-/// Compare what was written last before an event with what the image says; how many blocks of each structure there were.
+/// Compare what was written last before an event with what the image says; how many blocks of each
+/// structure there were.
 pub fn compare(
     explained: &Explained,
     recording: &Recording,
@@ -99,7 +101,8 @@ pub fn compare(
             continue;
         }
         assert_eq!(row.inode, inode, "{used:?}: {row:?}");
-        // An image is written by offset: a block may come before the name of its file, and then it has none.
+        // An image is written by offset: a block may come before the name of its file, and then it
+        // has none.
         assert!(
             ours == "none"
                 || path == "e/moved"

@@ -10,7 +10,8 @@ use std::process::Command;
 const SIZE_BYTES: u64 = 320 << 20;
 const PIECE: usize = 64 << 10;
 
-/// What `mkfs.xfs` makes with these arguments and a directory of files in it, as one recording. None, said aloud, where there is no such program.
+/// What `mkfs.xfs` makes with these arguments and a directory of files in it, as one recording.
+/// None, said aloud, where there is no such program.
 fn made(folder: &Path, arguments: &[&str]) -> Option<Recording> {
     let image = folder.join("image");
     let files = folder.join("some");

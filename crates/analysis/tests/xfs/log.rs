@@ -10,7 +10,8 @@ use fscost_analysis::{
 use fscost_recording::{Instant, Op, Recording};
 use std::collections::HashMap;
 
-/// Every item of the log has as many bytes for us as for `xfs_logprint`: by inode, and by the place of the block or inode that it describes.
+/// Every item of the log has as many bytes for us as for `xfs_logprint`: by inode, and by the place
+/// of the block or inode that it describes.
 pub fn check(cell: &Cell, recording: &Recording, explained: &Explained) {
     let disks: Vec<_> = (0..recording.header().disks.len() as u16)
         .map(|disk| cell.image(recording, disk, &Instant::End))
@@ -42,7 +43,8 @@ pub fn check(cell: &Cell, recording: &Recording, explained: &Explained) {
     assert!(theirs.inodes.len() > 50 && theirs.items.len() > theirs.inodes.len());
 }
 
-/// What a mount would replay, after `count` of the writes that follow the mark, is what `xfs_logprint` finds in the same images.
+/// What a mount would replay, after `count` of the writes that follow the mark, is what
+/// `xfs_logprint` finds in the same images.
 pub fn check_recovery(cell: &Cell, recording: &Recording, mark: &str, count: usize) {
     let mut times = Vec::new();
     let (mut is_on, mut dirty) = (false, 0);

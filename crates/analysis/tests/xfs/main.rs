@@ -1,4 +1,5 @@
-//! xfs: our answers against those of xfs's own tools, and causes against what was done. Needs root, xfs and a built fscost; skipped aloud without.
+//! xfs: our answers against those of xfs's own tools, and causes against what was done. Needs root,
+//! xfs and a built fscost; skipped aloud without.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod blocks;
@@ -136,7 +137,8 @@ fn a_log_is_followed_around_its_end() {
     log::check_recovery(&cell, &recording, "mode", 6);
 }
 
-/// Bytes that went to the disk in a phase, and those of them that were there for nothing but access times.
+/// Bytes that went to the disk in a phase, and those of them that were there for nothing but access
+/// times.
 fn bytes(profile: &str, steps: &[(&str, &str)], phase: &str) -> Option<(u64, u64)> {
     let cell = Cell::record(profile, steps)?;
     let recording = cell.recording();

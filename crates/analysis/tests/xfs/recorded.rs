@@ -12,7 +12,8 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Record these steps (name, shell) on this profile. None, said aloud, where this machine cannot.
+    /// Record these steps (name, shell) on this profile. None, said aloud, where this machine
+    /// cannot.
     pub fn record(profile: &str, steps: &[(&str, &str)]) -> Option<Cell> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = here.join("../..");

@@ -1,4 +1,5 @@
-//! The floor of a recorded disk (benches/overhead.py): the same FUSE session and control channel over
+//! The floor of a recorded disk (benches/overhead.py): the same FUSE session and control channel
+//! over
 //! a store that keeps each byte in memory and records nothing.
 
 #[allow(dead_code)]

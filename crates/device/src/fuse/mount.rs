@@ -1,4 +1,5 @@
-//! A FUSE mount that is attached to no mount namespace: it lives as long as its descriptor and the files opened through it.
+//! A FUSE mount that is attached to no mount namespace: it lives as long as its descriptor and the
+//! files opened through it.
 
 use rustix::{
     fd::{AsRawFd as _, OwnedFd},

@@ -1,4 +1,5 @@
-//! The part of the FUSE protocol that a handful of fixed files need (`include/uapi/linux/fuse.h`, 7.31 and later).
+//! The part of the FUSE protocol that a handful of fixed files need (`include/uapi/linux/fuse.h`,
+//! 7.31 and later).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -24,7 +25,8 @@ pub mod opcode {
     pub const FALLOCATE: u32 = 43;
 }
 
-/// Flags of INIT that we ask for: asynchronous direct I/O, writes above 4 KiB, requests above 128 KiB.
+/// Flags of INIT that we ask for: asynchronous direct I/O, writes above 4 KiB, requests above 128
+/// KiB.
 pub const INIT_FLAGS: u32 = (1 << 0) | (1 << 5) | (1 << 15) | (1 << 22);
 
 /// OPEN: no page cache, no FLUSH at close (older kernels ignore it), parallel direct writes.

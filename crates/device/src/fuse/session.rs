@@ -75,7 +75,8 @@ impl Session {
             Err(Errno::AGAIN) => return Ok(Step::Idle),
             // ENOENT: the request was interrupted before it was read.
             Err(Errno::INTR | Errno::NOENT) => return Ok(Step::Served),
-            // ECONNABORTED: it went while the kernel was handing over a last request (`fuse_dev_do_read`, fs/fuse/dev.c).
+            // ECONNABORTED: it went while the kernel was handing over a last request
+            // (`fuse_dev_do_read`, fs/fuse/dev.c).
             Err(Errno::NODEV | Errno::CONNABORTED) => return Ok(Step::Ended),
             Err(errno) => return Err(errno),
         };

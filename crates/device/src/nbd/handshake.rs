@@ -127,7 +127,8 @@ fn tell(stream: &mut impl Write, wanted: u32, disk: &DiskInfo) -> io::Result<()>
     answer(stream, wanted, reply::ACK, &[])
 }
 
-/// The name in an INFO or GO: its length, itself, then a list of what is asked for, which we tell in any case.
+/// The name in an INFO or GO: its length, itself, then a list of what is asked for, which we tell
+/// in any case.
 fn name_asked(data: &[u8]) -> Option<&[u8]> {
     let (length, rest) = data.split_first_chunk::<4>()?;
     let length = u32::from_be_bytes(*length) as usize;

@@ -64,7 +64,8 @@ pub mod export_flag {
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
-/// A write-back cache; flushes cover what completed on any connection; zeroing is never slower than writing.
+/// A write-back cache; flushes cover what completed on any connection; zeroing is never slower than
+/// writing.
 pub const EXPORT_FLAGS: u16 = export_flag::HAS_FLAGS
     | export_flag::SEND_FLUSH
     | export_flag::SEND_FUA

@@ -33,7 +33,8 @@ const MOST_CLIENTS: usize = 64;
 pub enum Address {
     /// A file; must not exist.
     Path(PathBuf),
-    /// `@NAME`: an abstract socket (unix(7)), which goes with its process and leaves no file behind.
+    /// `@NAME`: an abstract socket (unix(7)), which goes with its process and leaves no file
+    /// behind.
     Abstract(String),
 }
 

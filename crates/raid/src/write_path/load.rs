@@ -48,8 +48,10 @@ impl Load {
     }
 }
 
-/// A queue for each member, in a closed loop: the program submits a request as soon as it may, and takes no time itself.
-/// It waits for reads and flushes, and never for writes. A member works on its requests one after the other, beside the
+/// A queue for each member, in a closed loop: the program submits a request as soon as it may, and
+/// takes no time itself.
+/// It waits for reads and flushes, and never for writes. A member works on its requests one after
+/// the other, beside the
 /// other members. A member's utilisation is therefore an upper bound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Queues {
@@ -95,7 +97,8 @@ impl Queues {
         self.now_s
     }
 
-    /// Seconds in which each member was busy. Divided by the seconds that passed, this is `%util` of `iostat -x`.
+    /// Seconds in which each member was busy. Divided by the seconds that passed, this is `%util`
+    /// of `iostat -x`.
     #[must_use]
     pub fn busy_s(&self) -> &[f64] {
         &self.busy_s

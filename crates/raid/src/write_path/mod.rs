@@ -1,10 +1,15 @@
-//! The requests that an array's members receive for the requests of the array device, as Linux md makes them.
+//! The requests that an array's members receive for the requests of the array device, as Linux md
+//! makes them.
 //!
-//! Levels without parity (`drivers/md/{md-linear,raid0,raid1,raid10}.c`) split a request at chunk boundaries. The
-//! model sends the pieces at once, and merges pieces of one request that are contiguous on a member.
+//! Levels without parity (`drivers/md/{md-linear,raid0,raid1,raid10}.c`) split a request at chunk
+//! boundaries. The
+//! model sends the pieces at once, and merges pieces of one request that are contiguous on a
+//! member.
 //!
-//! Levels with parity (`drivers/md/raid5.c`) write through the [stripe cache](stripes): blocks of a batch gather in
-//! 4 KiB stripes, and each stripe then chooses between read-modify-write and reconstruct-write. The caller ends a
+//! Levels with parity (`drivers/md/raid5.c`) write through the [stripe cache](stripes): blocks of a
+//! batch gather in
+//! 4 KiB stripes, and each stripe then chooses between read-modify-write and reconstruct-write. The
+//! caller ends a
 //! batch with [`Array::settle`]; a flush ends it too.
 //!
 //! The model is a clean array with all its members, without resync, journal or partial parity log.
@@ -19,7 +24,8 @@ pub use stripes::{Method, Rmw, Row, RowCounts};
 use crate::{Geometry, Map, Place};
 use stripes::Stripes;
 
-/// `max_sectors_kb` of most disks (`BLK_DEF_MAX_SECTORS_CAP`): contiguous pieces are merged up to this size.
+/// `max_sectors_kb` of most disks (`BLK_DEF_MAX_SECTORS_CAP`): contiguous pieces are merged up to
+/// this size.
 const MAX_REQUEST_BYTES: u64 = 1280 << 10;
 
 /// Kind of a member's request.
@@ -110,7 +116,8 @@ impl std::error::Error for Error {}
 pub struct WritePath {
     /// When parity is computed from old parity (`rmw_level` in sysfs).
     pub rmw: Rmw,
-    /// Stripes of 4 KiB on each member that md caches (`stripe_cache_size` in sysfs). md enlarges its cache under load;
+    /// Stripes of 4 KiB on each member that md caches (`stripe_cache_size` in sysfs). md enlarges
+    /// its cache under load;
     /// the model does not.
     pub cached_stripes: usize,
 }
@@ -176,7 +183,8 @@ impl Array {
             .unwrap_or_default()
     }
 
-    /// Reads. Of several copies the first is read, as md does while nothing else is being read from that member; the
+    /// Reads. Of several copies the first is read, as md does while nothing else is being read from
+    /// that member; the
     /// total over all members is exact in any case.
     pub fn read(
         &mut self,
@@ -189,7 +197,8 @@ impl Array {
         Ok(())
     }
 
-    /// Writes. With parity, the members' requests come with the next [`settle`](Array::settle), or earlier if the cache
+    /// Writes. With parity, the members' requests come with the next [`settle`](Array::settle), or
+    /// earlier if the cache
     /// is full.
     pub fn write(
         &mut self,

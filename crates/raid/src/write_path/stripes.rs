@@ -1,6 +1,8 @@
-//! The stripe cache of RAID 4, 5 and 6, and the choice between read-modify-write and reconstruct-write.
+//! The stripe cache of RAID 4, 5 and 6, and the choice between read-modify-write and
+//! reconstruct-write.
 //!
-//! A *stripe* is a row of 4 KiB blocks at one offset of all members (`RAID5_STRIPE_SIZE`). Blocks that md has read or
+//! A *stripe* is a row of 4 KiB blocks at one offset of all members (`RAID5_STRIPE_SIZE`). Blocks
+//! that md has read or
 //! written stay up to date until another stripe takes the cache entry, and are not read again.
 
 use std::collections::{BTreeMap, HashMap};
@@ -164,7 +166,8 @@ impl Stripes {
         }
     }
 
-    /// A stripe needs a free entry. Full rows are written first; partial ones are delayed as long as possible
+    /// A stripe needs a free entry. Full rows are written first; partial ones are delayed as long
+    /// as possible
     /// (`STRIPE_DELAYED`).
     fn make_room(&mut self, out: &mut Vec<MemberRequest>) {
         if self.waiting.len() < self.options.cached_stripes.max(1) {

@@ -1,4 +1,5 @@
-//! The table of erase blocks: how much of each is valid, which may be collected, and which is collected next.
+//! The table of erase blocks: how much of each is valid, which may be collected, and which is
+//! collected next.
 
 use super::Collection;
 use crate::memory::prefetch;
@@ -10,14 +11,16 @@ const NONE: u32 = u32::MAX;
 /// One block. 16 bytes, so that giving up one unit touches one cache line.
 #[derive(Debug, Clone, Copy)]
 struct Block {
-    /// Greedy: neighbours in the list of full blocks with as many valid units. Else, `next` is the place in `full`.
+    /// Greedy: neighbours in the list of full blocks with as many valid units. Else, `next` is the
+    /// place in `full`.
     previous: u32,
     next: u32,
     valid: u32,
     full: bool,
 }
 
-/// A list of full blocks. Taking the oldest and adding behind the newest spreads wear over blocks that are alike.
+/// A list of full blocks. Taking the oldest and adding behind the newest spreads wear over blocks
+/// that are alike.
 #[derive(Debug, Clone, Copy)]
 struct List {
     oldest: u32,

@@ -14,12 +14,15 @@ pub struct Levelling {
     next_move: u64,
 }
 
-/// At most one erase of this many is for wear levelling. A move puts cold data into the block that was erased last. If
-/// moves followed each other, that would be the block of the move before, and no worn block would come to rest.
+/// At most one erase of this many is for wear levelling. A move puts cold data into the block that
+/// was erased last. If
+/// moves followed each other, that would be the block of the move before, and no worn block would
+/// come to rest.
 const ERASES_BETWEEN_MOVES: u64 = 8;
 
 impl<C: Charge> PageMap<C> {
-    /// Empty units of a frontier that the host writes to, at least one: collects garbage until there is one.
+    /// Empty units of a frontier that the host writes to, at least one: collects garbage until
+    /// there is one.
     #[inline]
     pub(super) fn room(&mut self, frontier: usize) -> u32 {
         let Frontier { next, end, .. } = self.frontiers[frontier];
@@ -46,7 +49,8 @@ impl<C: Charge> PageMap<C> {
     }
 
     fn open(&mut self, frontier: usize) {
-        // `Geometry::check` leaves a block to spare beyond the reserved ones, so there is a free block here.
+        // `Geometry::check` leaves a block to spare beyond the reserved ones, so there is a free
+        // block here.
         let Some(block) = self.blocks.take_free() else {
             return;
         };
@@ -129,7 +133,8 @@ impl<C: Charge> PageMap<C> {
         copies
     }
 
-    /// Copies consecutive units; what maps to them maps to their copies from now on. `ahead` tells the places that
+    /// Copies consecutive units; what maps to them maps to their copies from now on. `ahead` tells
+    /// the places that
     /// will be copied a while later.
     #[inline]
     fn copy_run(&mut self, from: u32, to: u32, count: u32, ahead: &mut impl Iterator<Item = u32>) {

@@ -1,5 +1,7 @@
-//! Page mapping: any logical unit can be at any physical one. Writes go to open blocks (*frontiers*); when free blocks
-//! run short, garbage collection copies the valid units of a victim to a frontier and erases the victim.
+//! Page mapping: any logical unit can be at any physical one. Writes go to open blocks
+//! (*frontiers*); when free blocks
+//! run short, garbage collection copies the valid units of a victim to a frontier and erases the
+//! victim.
 
 mod blocks;
 mod collect;
@@ -34,7 +36,8 @@ pub enum Collection {
 pub enum Separation {
     /// Host writes of a stream and copies of its data go to the same open block.
     Mixed,
-    /// Copies have an open block of their own: what survived a collection is colder than what was just written.
+    /// Copies have an open block of their own: what survived a collection is colder than what was
+    /// just written.
     Collected,
 }
 
@@ -47,9 +50,11 @@ pub struct PageMapOptions {
     pub separation: Separation,
     /// Streams that the host tells apart, each with open blocks of its own ([`Write::stream`]).
     pub streams: u8,
-    /// Collection starts when no more than this many blocks are free. At least 1: a copy needs a destination.
+    /// Collection starts when no more than this many blocks are free. At least 1: a copy needs a
+    /// destination.
     pub reserved_blocks: u32,
-    /// Static wear levelling: the least erased blocks are moved when the most erased one has this many erases more.
+    /// Static wear levelling: the least erased blocks are moved when the most erased one has this
+    /// many erases more.
     pub levelling_gap: Option<u32>,
     /// Seed of all random choices.
     pub seed: u64,
@@ -313,8 +318,10 @@ impl<C: Charge> PageMap<C> {
         }
     }
 
-    /// Begins to fetch the map's entry of a write that comes later, and what giving up the place of one that comes
-    /// sooner will need: each write costs one chain of cache misses, and those of many writes overlap.
+    /// Begins to fetch the map's entry of a write that comes later, and what giving up the place of
+    /// one that comes
+    /// sooner will need: each write costs one chain of cache misses, and those of many writes
+    /// overlap.
     #[inline]
     fn look_ahead(&self, writes: &[Write], at: usize) {
         if let Some(later) = writes.get(at + 2 * AHEAD) {
@@ -338,7 +345,8 @@ impl<C: Charge> Translation for PageMap<C> {
         &self.geometry
     }
 
-    /// Blocks that hold no settled data: those kept for collection, and the open ones beyond the first.
+    /// Blocks that hold no settled data: those kept for collection, and the open ones beyond the
+    /// first.
     fn reserved_blocks(&self) -> u32 {
         self.options.reserved_blocks + self.frontiers.len() as u32 - 1
     }
@@ -397,7 +405,8 @@ impl<C> PageMap<C> {
     }
 }
 
-/// How many entries count up from `physical`. Compares 16 at a time, which the compiler turns into vectors.
+/// How many entries count up from `physical`. Compares 16 at a time, which the compiler turns into
+/// vectors.
 fn run_length(entries: &[u32], physical: u32) -> usize {
     let mut length = 0;
     for chunk in entries.chunks(16) {

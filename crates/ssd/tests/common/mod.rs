@@ -1,4 +1,5 @@
-//! The published formulas, and streams of writes to compare the models with. Sources: `fscost-ssd`'s documentation.
+//! The published formulas, and streams of writes to compare the models with. Sources:
+//! `fscost-ssd`'s documentation.
 #![allow(dead_code, missing_docs, clippy::unwrap_used)] // each test program uses a part
 
 use fastrand::Rng;
@@ -24,7 +25,8 @@ fn harmonic(n: u32) -> f64 {
     (1..=n).map(|i| 1.0 / f64::from(i)).sum()
 }
 
-/// Write amplification of FIFO collection with one frontier; `classes` are (share of the units, share of the writes).
+/// Write amplification of FIFO collection with one frontier; `classes` are (share of the units,
+/// share of the writes).
 pub fn fifo(rho: f64, classes: &[(f64, f64)]) -> f64 {
     let a = 1.0 / rho;
     let each = |t: f64| {
@@ -36,7 +38,8 @@ pub fn fifo(rho: f64, classes: &[(f64, f64)]) -> f64 {
     a / bisect(|t| a / t - 1.0 - each(t), 1e-9, a)
 }
 
-/// FIFO collection where unit number i of `units` is written with probability `weights[i]` ÷ their sum.
+/// FIFO collection where unit number i of `units` is written with probability `weights[i]` ÷ their
+/// sum.
 pub fn fifo_by_unit(rho: f64, weights: &[f64]) -> f64 {
     let total = weights.iter().sum::<f64>();
     let physical = weights.len() as f64 / rho;
@@ -87,7 +90,8 @@ pub fn choices(rho: f64, b: u32, d: i32) -> f64 {
         )
 }
 
-/// A page-mapped device whose physical units, without the reserved block, are `blocks`·`b`, and `rho` of them logical.
+/// A page-mapped device whose physical units, without the reserved block, are `blocks`·`b`, and
+/// `rho` of them logical.
 pub fn page_map(blocks: u32, b: u32, rho: f64, collection: Collection) -> PageMap<NoCharges> {
     let options = PageMapOptions {
         collection,

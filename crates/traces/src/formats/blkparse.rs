@@ -1,7 +1,9 @@
-//! The text of blkparse(1) in its default format, `%D %2c %8s %5T.%9t %5p %2a %3d ` and then, for events with sectors,
+//! The text of blkparse(1) in its default format, `%D %2c %8s %5T.%9t %5p %2a %3d ` and then, for
+//! events with sectors,
 //! `sector + count`: device, CPU, sequence, seconds and nanoseconds, pid, action, RWBS.
 //!
-//! Source: blkparse(1), and `process_default` and `fill_rwbs` of blkparse's `blkparse_fmt.c`. Sectors have 512 bytes.
+//! Source: blkparse(1), and `process_default` and `fill_rwbs` of blkparse's `blkparse_fmt.c`.
+//! Sectors have 512 bytes.
 
 use super::{
     Text,
@@ -132,7 +134,8 @@ pub(super) fn is_device(word: &[u8]) -> bool {
     integer(&word[..comma]).is_some() && integer(&word[comma + 1..]).is_some()
 }
 
-/// `Q` of blkparse is what counts of queueing; `M`, `F` (merges), `G`, `I`, `A` and others speak of the same request.
+/// `Q` of blkparse is what counts of queueing; `M`, `F` (merges), `G`, `I`, `A` and others speak of
+/// the same request.
 fn action_of(word: &[u8]) -> Option<Action> {
     match word {
         b"Q" => Some(Action::Queue),
@@ -148,7 +151,8 @@ fn is_action(word: &[u8]) -> bool {
     matches!(word.len(), 1 | 2) && word.iter().all(u8::is_ascii_alphabetic)
 }
 
-/// `F` (flush before), then `D`, `W`, `WZ`, `R`, `N` or, of zones, `Z` and a letter; then `F` (FUA), `A`, `S`, `M`.
+/// `F` (flush before), then `D`, `W`, `WZ`, `R`, `N` or, of zones, `Z` and a letter; then `F`
+/// (FUA), `A`, `S`, `M`.
 fn operation(rwbs: &[u8]) -> Result<Operation, Problem> {
     if rwbs.is_empty() || !rwbs.iter().all(u8::is_ascii_uppercase) {
         return Err(format!("RWBS is {}, not letters", shown(rwbs)).into());
@@ -172,7 +176,8 @@ fn operation(rwbs: &[u8]) -> Result<Operation, Problem> {
     })
 }
 
-/// `sector + count`; none where a line has another form: flushes without data, and requests of SCSI commands, whose
+/// `sector + count`; none where a line has another form: flushes without data, and requests of SCSI
+/// commands, whose
 /// size comes without a sector.
 fn sectors(mut words: Words<'_>) -> Result<Option<(u64, u64)>, Problem> {
     let (sector, plus, count) = (words.next(), words.next(), words.next());

@@ -1,7 +1,9 @@
-//! Binary files of blktrace(8): records of `struct blk_io_trace` (version 7) or `blk_io_trace2` (version 8), each
+//! Binary files of blktrace(8): records of `struct blk_io_trace` (version 7) or `blk_io_trace2`
+//! (version 8), each
 //! followed by `pdu_len` bytes, in the byte order of the machine that recorded them.
 //!
-//! Source: `include/uapi/linux/blktrace_api.h`. blktrace writes one file for each CPU; they are merged by time, as
+//! Source: `include/uapi/linux/blktrace_api.h`. blktrace writes one file for each CPU; they are
+//! merged by time, as
 //! blkparse does.
 
 use crate::{

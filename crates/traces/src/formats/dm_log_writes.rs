@@ -1,7 +1,9 @@
-//! Logs of the kernel's dm-log-writes target (`Documentation/admin-guide/device-mapper/log-writes.rst`), read by
+//! Logs of the kernel's dm-log-writes target
+//! (`Documentation/admin-guide/device-mapper/log-writes.rst`), read by
 //! `fscost-recording`.
 //!
-//! They have writes, discards and flushes in the order of their completion, but no reads and no times: the time of a
+//! They have writes, discards and flushes in the order of their completion, but no reads and no
+//! times: the time of a
 //! request is its number in the log.
 
 use crate::{

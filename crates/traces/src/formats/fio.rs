@@ -1,10 +1,14 @@
 //! fio's iolog, versions 2 and 3 (`write_iolog`, `read_iolog`).
 //!
-//! Source: fio(1), "TRACE FILE FORMAT", and fio's `iolog.c`. Offsets and lengths are in bytes. Version 2 has no times
-//! but `wait`, in microseconds since the `wait` before; the time here is their sum. Version 3 begins each line with a
-//! time since the start of the job; fio(1) does not name its unit, `log_io_u` writes microseconds (`utime_since_now`).
+//! Source: fio(1), "TRACE FILE FORMAT", and fio's `iolog.c`. Offsets and lengths are in bytes.
+//! Version 2 has no times
+//! but `wait`, in microseconds since the `wait` before; the time here is their sum. Version 3
+//! begins each line with a
+//! time since the start of the job; fio(1) does not name its unit, `log_io_u` writes microseconds
+//! (`utime_since_now`).
 //!
-//! The requests are those that fio made of the file: only with `direct=1` on a block device are they those of the
+//! The requests are those that fio made of the file: only with `direct=1` on a block device are
+//! they those of the
 //! device.
 
 use super::{

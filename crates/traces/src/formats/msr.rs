@@ -1,8 +1,10 @@
 //! MSR Cambridge block traces (Narayanan, Donnelly, Rowstron: "Write Off-Loading", FAST '08).
 //!
 //! Source: README.txt of the distribution (SNIA IOTTA trace 388): CSV with the fields
-//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`. Timestamp and ResponseTime are in "Windows filetime"
-//! units of 100 ns, the timestamp since 1601-01-01; Type is `Read` or `Write`; Offset and Size are in bytes.
+//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`. Timestamp and ResponseTime are in
+//! "Windows filetime"
+//! units of 100 ns, the timestamp since 1601-01-01; Type is `Read` or `Write`; Offset and Size are
+//! in bytes.
 
 use super::{
     Text,

@@ -34,7 +34,9 @@ class Outputs:
             )
         for option, name in (("--csv", self.csv), ("--markdown", self.markdown)):
             if name == "":
-                raise InputError(f"{option} '' is not a path", "name a file, or - for standard output")
+                raise InputError(
+                    f"{option} '' is not a path", "name a file, or - for standard output"
+                )
             if name is not None and name != STDOUT:
                 _check(option, Path(name))
 
@@ -51,7 +53,9 @@ class Outputs:
         else:
             _problems(shown, sys.stderr)
 
-    def give(self, *, json: Callable[[], str], csv: Callable[[], str], markdown: Callable[[], str]) -> bool:
+    def give(
+        self, *, json: Callable[[], str], csv: Callable[[], str], markdown: Callable[[], str]
+    ) -> bool:
         """Write each text that was asked for; true if standard output is still free for the table for people."""
         texts = [(STDOUT if self.json else None, json), (self.csv, csv), (self.markdown, markdown)]
         for name, text in texts:

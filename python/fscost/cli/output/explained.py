@@ -18,12 +18,19 @@ _ELLIPSIS = "…"
 def lines(report: Report, width: int | None) -> Iterator[str]:
     """Line by line, below the recording's name; `width` None where nothing cuts it."""
     explanation = report.explanation
-    families = ", ".join(f"{disk}: {family or 'no known file system'}" for disk, family in explanation.families.items())
+    families = ", ".join(
+        f"{disk}: {family or 'no known file system'}"
+        for disk, family in explanation.families.items()
+    )
     unknown = percent(report.unknown_write_bytes, report.write_bytes)
     told = f"{families}; {human_bytes(report.write_bytes)} written in {', '.join(report.wrote) or 'no phase'}; {unknown} unknown"
     yield from _wrapped(told, width, "")
     if explanation.end != "finished":
-        yield from _wrapped(f"the recording is not whole ({explanation.end}): only what precedes that is here", width, "")
+        yield from _wrapped(
+            f"the recording is not whole ({explanation.end}): only what precedes that is here",
+            width,
+            "",
+        )
     if report.groups:
         yield ""
         yield from _table(report, width)
@@ -54,21 +61,36 @@ def _table(report: Report, width: int | None) -> Iterator[str]:
         words = "what it was"
         names = {group.name for group in shown}
         listed = (each for each in report.journal.transactions if str(each.number) in names)
-        notes = {str(each.number): _transaction(report.journal, each.blocks, each.why, each.end_ns) for each in listed}
+        notes = {
+            str(each.number): _transaction(report.journal, each.blocks, each.why, each.end_ns)
+            for each in listed
+        }
     bar_columns = _BAR_COLUMNS if width is None or width >= _ROOMY else _NARROW_BAR_COLUMNS
     rows = [(report.by.value, "bytes", "share", "", words)]
     for group in shown:
-        numbers = human_bytes(group.bytes), percent(group.bytes, total), bar(group.bytes, total, bar_columns)
+        numbers = (
+            human_bytes(group.bytes),
+            percent(group.bytes, total),
+            bar(group.bytes, total, bar_columns),
+        )
         rows.append((one_line(group.name), *numbers, notes.get(group.name) or _parts(group)))
     yield from columns(rows, width, bar_columns)
 
 
-def columns(rows: Sequence[tuple[str, str, str, str, str]], width: int | None, bar_columns: int) -> Iterator[str]:
+def columns(
+    rows: Sequence[tuple[str, str, str, str, str]], width: int | None, bar_columns: int
+) -> Iterator[str]:
     """Name, bytes, share, bar and words; names keep their end, words their beginning, where it is narrow."""
     size, share = (max(len(row[column]) for row in rows) for column in (1, 2))
     name = max(len(row[0]) for row in rows)
     if width is not None:
-        name = min(name, max(width * 9 // 20, width - size - share - bar_columns - 8 - max(len(row[4]) for row in rows)))
+        name = min(
+            name,
+            max(
+                width * 9 // 20,
+                width - size - share - bar_columns - 8 - max(len(row[4]) for row in rows),
+            ),
+        )
     room = None if width is None else max(width - name - size - share - bar_columns - 8, 8)
     for label, amount, part, drawn, words in rows:
         line = f"{tail(label, name):{name}}  {amount:>{size}}  {part:>{share}}  {drawn:{bar_columns}}  {head(words, room)}"
@@ -76,7 +98,10 @@ def columns(rows: Sequence[tuple[str, str, str, str, str]], width: int | None, b
 
 
 def _transaction(journal: Journal, blocks: int, why: Why, end_ns: int) -> str:
-    counted = {"ext": f"{blocks:,} block{'s' * (blocks != 1)}, ", "xfs": f"{blocks:,} item{'s' * (blocks != 1)}, "}.get(journal.family, "")
+    counted = {
+        "ext": f"{blocks:,} block{'s' * (blocks != 1)}, ",
+        "xfs": f"{blocks:,} item{'s' * (blocks != 1)}, ",
+    }.get(journal.family, "")
     return f"{counted}{'' if why is Why.UNTOLD else why.value + ', '}at {end_ns / 1e9:.3f} s"
 
 
@@ -97,7 +122,10 @@ def _journal(journal: Journal, total: int) -> Iterator[tuple[str, str]]:
         return
     what = "transaction" if journal.family == "ext" else "log checkpoint"
     unit = "block" if journal.family == "ext" else "item"
-    sizes, blocks = sorted(journal.transaction_bytes.tolist()), sorted(journal.transaction_blocks.tolist())
+    sizes, blocks = (
+        sorted(journal.transaction_bytes.tolist()),
+        sorted(journal.transaction_blocks.tolist()),
+    )
     yield (
         "journal" if journal.family == "ext" else "log",
         f"{counted(count, what)}, {human_bytes(journal.bytes)}, {percent(journal.bytes, total)} of the bytes",
@@ -113,25 +141,44 @@ def _journal(journal: Journal, total: int) -> Iterator[tuple[str, str]]:
     if journal.again is not None and journal.copies:
         is_ext = journal.family == "ext"
         # xfs logs the parts of a block that changed, and each inode of a chunk by itself.
-        copies = counted(journal.copies, "copy", "copies") if is_ext else f"{journal.copies:,} blocks and inodes (each once a checkpoint)"
+        copies = (
+            counted(journal.copies, "copy", "copies")
+            if is_ext
+            else f"{journal.copies:,} blocks and inodes (each once a checkpoint)"
+        )
         text = f"{percent(journal.again, journal.copies)} of {copies}"
         if journal.most_again and journal.most_again > 1:
-            one = "inode" if journal.most_again_structure == "inode_chunk" else f"block ({journal.most_again_structure})"
+            one = (
+                "inode"
+                if journal.most_again_structure == "inode_chunk"
+                else f"block ({journal.most_again_structure})"
+            )
             text += f"; one {one} {journal.most_again:,} times"
         yield "copied before" if is_ext else "logged before", text
     if journal.atime_copy_bytes:
-        yield "access times", f"{percent(journal.atime_copy_bytes, journal.copy_bytes)} of the copies hold nothing else"
+        yield (
+            "access times",
+            f"{percent(journal.atime_copy_bytes, journal.copy_bytes)} of the copies hold nothing else",
+        )
     if journal.checkpoint_bytes:
         yield (
             "in place",
-            f"{human_bytes(journal.checkpoint_bytes)} " + ("that the journal had copied" if journal.family == "ext" else "of metadata"),
+            f"{human_bytes(journal.checkpoint_bytes)} "
+            + ("that the journal had copied" if journal.family == "ext" else "of metadata"),
         )
 
 
 def _why(journal: Journal) -> str:
-    words = {Why.FORCED: "forced", Why.TIMER: "by the timer", Why.SETTLE: "at the end of a phase", Why.OTHER: "by a sync or for want of room"}
+    words = {
+        Why.FORCED: "forced",
+        Why.TIMER: "by the timer",
+        Why.SETTLE: "at the end of a phase",
+        Why.OTHER: "by a sync or for want of room",
+    }
     counts = [(journal.reasons.count(why), text) for why, text in words.items()]
-    return ", ".join(f"{count:,} {text}" for count, text in counts if count) + (" (inferred)" if journal.reasons.inferred else "")
+    return ", ".join(f"{count:,} {text}" for count, text in counts if count) + (
+        " (inferred)" if journal.reasons.inferred else ""
+    )
 
 
 def facts(pairs: Iterator[tuple[str, str]], width: int | None) -> Iterator[str]:
@@ -162,7 +209,9 @@ def _parts(group: Group) -> str:
     if len(parts) == 1:
         return parts[0][0]
     texts = [f"{name} {percent(size, group.bytes)}" for name, size in parts[:_MOST_PARTS]]
-    return ", ".join(texts) + (f", {len(parts) - _MOST_PARTS} more" if len(parts) > _MOST_PARTS else "")
+    return ", ".join(texts) + (
+        f", {len(parts) - _MOST_PARTS} more" if len(parts) > _MOST_PARTS else ""
+    )
 
 
 def bar(size: int, total: int, width: int) -> str:
@@ -186,7 +235,9 @@ def tail(text: str, width: int) -> str:
 
 def head(text: str, width: int | None) -> str:
     """Its beginning, where it is too long."""
-    return text if width is None or len(text) <= width else text[: width - 1].rstrip(" ,") + _ELLIPSIS
+    return (
+        text if width is None or len(text) <= width else text[: width - 1].rstrip(" ,") + _ELLIPSIS
+    )
 
 
 def _wrapped(text: str, width: int | None, indent: str) -> Iterator[str]:

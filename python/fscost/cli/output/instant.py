@@ -20,37 +20,70 @@ def lines(instant: Instant, title: str, width: int | None) -> Iterator[str]:
     yield from facts(_facts(instant), width)
     yield ""
     several = len({each.disk for each in (*instant.before, *instant.under_way, *instant.after)}) > 1
-    listed: list[tuple[str, Sequence[Request]]] = [("", instant.before), ("under way", instant.under_way), ("after", instant.after)]
+    listed: list[tuple[str, Sequence[Request]]] = [
+        ("", instant.before),
+        ("under way", instant.under_way),
+        ("after", instant.after),
+    ]
     rows = {heading: [_row(each, several) for each in requests] for heading, requests in listed}
-    columns = [max((len(row[column]) for found in rows.values() for row in found), default=0) for column in range(3)]
+    columns = [
+        max((len(row[column]) for found in rows.values() for row in found), default=0)
+        for column in range(3)
+    ]
     for heading, found in rows.items():
         if heading == "after" or (heading and found):
-            yield f"{f'---- {_time(instant.at_ns)}, {heading}: ':-<70}" if found else f"---- {_time(instant.at_ns)}, nothing after"
+            yield (
+                f"{f'---- {_time(instant.at_ns)}, {heading}: ':-<70}"
+                if found
+                else f"---- {_time(instant.at_ns)}, nothing after"
+            )
         for begun, took, request, what in found:
             line = f"{begun:>{columns[0]}}  {took:>{columns[1]}}  {request:{columns[2]}}  "
             yield (line + head(what, None if width is None else max(width - len(line), 8))).rstrip()
 
 
 def _facts(instant: Instant) -> Iterator[tuple[str, str]]:
-    yield "phase", f"{instant.phase}, {human_seconds((instant.at_ns - instant.phase_begin_ns) / 1e9)} after it began"
-    sizes = [f"{structure} {human_bytes(size)}" for structure, size in instant.phase_written or instant.written]
+    yield (
+        "phase",
+        f"{instant.phase}, {human_seconds((instant.at_ns - instant.phase_begin_ns) / 1e9)} after it began",
+    )
+    sizes = [
+        f"{structure} {human_bytes(size)}"
+        for structure, size in instant.phase_written or instant.written
+    ]
     whole = f"{human_bytes(instant.written_bytes)} since the beginning"
     told = (
-        f"{whole}; {human_bytes(instant.phase_written_bytes)} in this phase" if instant.phase_written else f"{whole}, nothing yet in this phase"
+        f"{whole}; {human_bytes(instant.phase_written_bytes)} in this phase"
+        if instant.phase_written
+        else f"{whole}, nothing yet in this phase"
     )
     yield "written", f"{told}: {_first(sizes, _MOST_STRUCTURES)}" if sizes else told
     if (running := instant.running) is not None:
         state = "" if running.state is None else f"; {running.state}"
         so_far = "" if running.state in ("complete", "durable") else " so far"
-        yield running.unit, f"{running.name}, first block at {_time(running.begin_ns)}, {human_bytes(running.bytes)}{so_far}{state}"
+        yield (
+            running.unit,
+            f"{running.name}, first block at {_time(running.begin_ns)}, {human_bytes(running.bytes)}{so_far}{state}",
+        )
     if instant.recovery is not None:
         told = recovery(instant.recovery)
         least = None if instant.durable_recovery is None else recovery(instant.durable_recovery)
-        yield "recovery", told if told == least else f"{told}. Without what is not durable: {least or 'nothing to recover from'}"
+        yield (
+            "recovery",
+            told
+            if told == least
+            else f"{told}. Without what is not durable: {least or 'nothing to recover from'}",
+        )
     if instant.behind_superblock:
-        sizes = [f"{structure} {human_bytes(size)}" for structure, size in instant.behind_superblock]
+        sizes = [
+            f"{structure} {human_bytes(size)}" for structure, size in instant.behind_superblock
+        ]
         yield "not reached", f"no superblock leads there yet: {_first(sizes, _MOST_STRUCTURES)}"
-    flush = "there was no flush before" if instant.last_flush_ns is None else f"last flush ended at {_time(instant.last_flush_ns)}"
+    flush = (
+        "there was no flush before"
+        if instant.last_flush_ns is None
+        else f"last flush ended at {_time(instant.last_flush_ns)}"
+    )
     if instant.volatile_requests:
         count = f"{instant.volatile_requests:,} request{'s' * (instant.volatile_requests != 1)}"
         of = _first([_volatile(each) for each in instant.volatile], _MOST_VOLATILE)
@@ -80,10 +113,15 @@ def _of_btrfs(state: BtrfsRecovery) -> str:
         told += ", whose tree of roots is not there"
     if not state.logged_count:
         return f"{told}, no log tree"
-    names = [f"inode {each.inode} of tree {each.tree}" if each.path is None else one_line(each.path) for each in state.logged]
+    names = [
+        f"inode {each.inode} of tree {each.tree}" if each.path is None else one_line(each.path)
+        for each in state.logged
+    ]
     more = state.logged_count - len(names[:_MOST_NAMED])
     files = ", ".join(names[:_MOST_NAMED]) + (f", {more:,} more" if more else "")
-    return f"{told}, and replay what log trees hold of {counted(state.logged_count, 'inode')}: {files}"
+    return (
+        f"{told}, and replay what log trees hold of {counted(state.logged_count, 'inode')}: {files}"
+    )
 
 
 def _first(texts: Sequence[str], most: int) -> str:

@@ -53,7 +53,9 @@ def notes(loads: Sequence[Loaded]) -> Iterator[str]:
         if load.shape.has_parity:
             full, cached, reconstruct, modify = load.rows
             rows = f" Rows of 4 KiB, all phases: {full:,} full, {cached:,} from the cache, {reconstruct:,} reconstructed, {modify:,} modified."
-        yield plain(f"{name}members receive {factor} bytes for each byte written to the array.{rows}")
+        yield plain(
+            f"{name}members receive {factor} bytes for each byte written to the array.{rows}"
+        )
     shape = loads[0].load.shape
     if shape.has_parity:
         yield f"Writes within {shape.batch_ms:g} ms of each other, up to a flush, fill rows together (batch_ms); {shape.cached_stripes} stripes are cached."
@@ -67,7 +69,11 @@ def alignment(shape: Shape) -> str:
     """How mkfs is told of the array's chunks."""
     chunk_kib, wide = shape.chunk_bytes >> 10, int(shape.data_members)
     stride = shape.chunk_bytes // _FS_BLOCK_BYTES
-    full = f" Writes of whole rows ({human_bytes(shape.chunk_bytes * wide)}) read nothing." if shape.has_parity else ""
+    full = (
+        f" Writes of whole rows ({human_bytes(shape.chunk_bytes * wide)}) read nothing."
+        if shape.has_parity
+        else ""
+    )
     return (
         f"Aligned to chunks of {human_bytes(shape.chunk_bytes)}: mkfs.ext4 -E stride={stride},stripe_width={stride * wide};"
         f" mkfs.xfs -d su={chunk_kib}k,sw={wide}.{full}"
@@ -78,7 +84,8 @@ def values(loaded: Loaded) -> dict[str, Any]:
     """For JSON."""
     load, shape = loaded.load, loaded.load.shape
     members = [
-        {**member, "utilisation": load.utilisation(number) if loaded.has_timing else None} for number, member in enumerate(load.measured.members)
+        {**member, "utilisation": load.utilisation(number) if loaded.has_timing else None}
+        for number, member in enumerate(load.measured.members)
     ]
     return {
         "profile": loaded.profile,

@@ -34,7 +34,10 @@ _STYLES = {
 
 def keep(report: Report) -> None:
     """study.md and study.json beside the run's tables."""
-    for name, text in ((STUDY_MARKDOWN, markdown_text(study_view(report))), (STUDY_JSON, json_text(report))):
+    for name, text in (
+        (STUDY_MARKDOWN, markdown_text(study_view(report))),
+        (STUDY_JSON, json_text(report)),
+    ):
         write(report.results.folder / name, text)
 
 
@@ -50,7 +53,10 @@ def show(report: Report, file: TextIO = sys.stdout, *, is_by_disk: bool = False)
 def terminal_text(view: StudyView, width: int) -> str:
     """Without colour."""
     buffer = StringIO()
-    _print(view, Console(file=buffer, width=width, color_system=None, force_terminal=False, highlight=False))
+    _print(
+        view,
+        Console(file=buffer, width=width, color_system=None, force_terminal=False, highlight=False),
+    )
     return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
 
 
@@ -89,7 +95,9 @@ def json_text(report: Report, *, is_by_disk: bool = False) -> str:
                 "printed": change.printed,
                 **{
                     name: _pair(change.published[i], change.measured[i])
-                    for i, name in enumerate(("with_bytes", "without_bytes", "of_with", "of_without"))
+                    for i, name in enumerate(
+                        ("with_bytes", "without_bytes", "of_with", "of_without")
+                    )
                 },
             }
             for findings in report.findings
@@ -104,7 +112,12 @@ def json_text(report: Report, *, is_by_disk: bool = False) -> str:
                     {
                         "label": entry.line.label,
                         "unit": entry.line.unit,
-                        **{report.study.profiles[short].name: _pair(entry.published[short], entry.measured[short]) for short in table.columns},
+                        **{
+                            report.study.profiles[short].name: _pair(
+                                entry.published[short], entry.measured[short]
+                            )
+                            for short in table.columns
+                        },
                     }
                     for entry in lines
                 ],
@@ -112,10 +125,17 @@ def json_text(report: Report, *, is_by_disk: bool = False) -> str:
             for findings in report.findings
             for table, lines in findings.tables
         ],
-        "claims": [{"kernel": findings.kernel, **_claim(judged)} for findings in report.findings for judged in findings.claims],
+        "claims": [
+            {"kernel": findings.kernel, **_claim(judged)}
+            for findings in report.findings
+            for judged in findings.claims
+        ],
         "skipped": [asdict(entry) for entry in manifest.skipped],
         **({"disks": [asdict(row) for row in disk_rows(report)]} if is_by_disk else {}),
-        "failed": [{"cell": cell.cell, "profile": cell.profile, "because": cell.because} for cell in manifest.failed],
+        "failed": [
+            {"cell": cell.cell, "profile": cell.profile, "because": cell.because}
+            for cell in manifest.failed
+        ],
     }
     return json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
@@ -128,7 +148,9 @@ def _claim(judged: JudgedClaim) -> dict[str, Any]:
         "criteria": [
             {
                 "label": entry.criterion.label,
-                "formula": None if entry.criterion.formula is None else entry.criterion.formula.text,
+                "formula": None
+                if entry.criterion.formula is None
+                else entry.criterion.formula.text,
                 "unit": entry.criterion.unit,
                 "at_least": entry.criterion.at_least,
                 "at_most": entry.criterion.at_most,
@@ -143,9 +165,21 @@ def _claim(judged: JudgedClaim) -> dict[str, Any]:
 def _pair(published: float | None, measured: Measured) -> dict[str, Any]:
     found = measured.interval
     if found is None:
-        return {"published": published, "n": 0, "median": None, "low": None, "high": None, "because": measured.because}
+        return {
+            "published": published,
+            "n": 0,
+            "median": None,
+            "low": None,
+            "high": None,
+            "because": measured.because,
+        }
     doubt = {"because": measured.because} if measured.because else {}
-    return {"published": published, **asdict(found), **({"is_virtual": True} if measured.is_virtual else {}), **doubt}
+    return {
+        "published": published,
+        **asdict(found),
+        **({"is_virtual": True} if measured.is_virtual else {}),
+        **doubt,
+    }
 
 
 def _print(view: StudyView, console: Console) -> None:
@@ -156,7 +190,10 @@ def _print(view: StudyView, console: Console) -> None:
         console.print()
         _section(section, console)
     console.print()
-    console.print(Text(f"Results: {view.folder} (study.md, study.json; `fscost show` prints every phase)"), soft_wrap=True)
+    console.print(
+        Text(f"Results: {view.folder} (study.md, study.json; `fscost show` prints every phase)"),
+        soft_wrap=True,
+    )
 
 
 def _section(section: Section, console: Console) -> None:
@@ -169,13 +206,22 @@ def _section(section: Section, console: Console) -> None:
 
 def _table(grid: Grid, width: int) -> Table:
     gap = 1 if len(grid.header) >= _MANY_COLUMNS and width < _WIDE else 2
-    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold", show_header=any(grid.header))
+    table = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, gap, 0, 0),
+        header_style="bold",
+        show_header=any(grid.header),
+    )
     for index, name in enumerate(grid.header):
         justify = _justify(index, grid.rows)
-        # A word is never broken where there is room for it; a claim or a label may be cut between words.
+        # A word is never broken where there is room for it; a claim or a label may be cut between
+        # words.
         words = [name, *(row[index] for row in grid.rows)] if justify == "left" else [name]
         longest = max((len(word) for text in words for word in text.split()), default=0)
-        table.add_column(Text(name), justify=justify, overflow="fold", min_width=min(longest, _LONGEST_WORD))
+        table.add_column(
+            Text(name), justify=justify, overflow="fold", min_width=min(longest, _LONGEST_WORD)
+        )
     for row in grid.rows:
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
     return table

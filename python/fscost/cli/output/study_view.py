@@ -63,14 +63,29 @@ def study_view(report: Report, *, is_by_disk: bool = False) -> StudyView:
     for findings in report.findings:
         if findings.comparisons:
             sections.append(_comparisons(study, findings))
-        sections += [_section(study.published, table, lines, _at(findings)) for table, lines in findings.tables]
+        sections += [
+            _section(study.published, table, lines, _at(findings))
+            for table, lines in findings.tables
+        ]
     if is_by_disk:
         disks = by_disk(disk_rows(report), results.manifest.profile_names)
         sections.append(Section(disks.title, disks))
     for index in range(len(study.claims)):
-        sections.append(_claim(study.published, [(_at(findings), findings.claims[index]) for findings in report.findings]))
-    sections.append(Section("How to read it", None, [*RULES, *_counts(report), *map(plain, conditions(results))]))
-    notes = [f"{ref.profile}.{ref.phase}.{ref.metric}: {note}" for ref, note in study.published.notes.items()]
+        sections.append(
+            _claim(
+                study.published,
+                [(_at(findings), findings.claims[index]) for findings in report.findings],
+            )
+        )
+    sections.append(
+        Section(
+            "How to read it", None, [*RULES, *_counts(report), *map(plain, conditions(results))]
+        )
+    )
+    notes = [
+        f"{ref.profile}.{ref.phase}.{ref.metric}: {note}"
+        for ref, note in study.published.notes.items()
+    ]
     if notes:
         sections.append(Section("On the published figures", None, notes))
     wrong = problems(results)
@@ -87,7 +102,11 @@ def study_view(report: Report, *, is_by_disk: bool = False) -> StudyView:
 def disk_rows(report: Report) -> list[Row]:
     """The run's rows of single disks, as `fscost show --by-disk` has them."""
     results = report.results
-    return [row for row in summarise(results.samples, results.manifest.baseline, by_disk=True) if row.disk]
+    return [
+        row
+        for row in summarise(results.samples, results.manifest.baseline, by_disk=True)
+        if row.disk
+    ]
 
 
 def _at(findings: Findings) -> str:
@@ -98,7 +117,8 @@ def _at(findings: Findings) -> str:
 def _verdicts(report: Report) -> Section:
     header = ("claim", *(_at(findings).strip() or "verdict" for findings in report.findings))
     rows = [
-        (claim.text, *(findings.claims[index].verdict.value for findings in report.findings)) for index, claim in enumerate(report.study.claims)
+        (claim.text, *(findings.claims[index].verdict.value for findings in report.findings))
+        for index, claim in enumerate(report.study.claims)
     ]
     return Section("Verdicts", Grid("", header, rows), _way_on(report))
 
@@ -114,7 +134,9 @@ def _way_on(report: Report) -> list[str]:
     ]
     if not undecided:
         return []
-    repetitions = max(Counter(cell.profile for cell in report.results.manifest.done).values(), default=0) + 3
+    repetitions = (
+        max(Counter(cell.profile for cell in report.results.manifest.done).values(), default=0) + 3
+    )
     folder = shlex.quote(str(report.results.folder))
     command = f"fscost study run {report.study.name} --resume {folder} --min-repetitions {repetitions} --max-minutes 60"
     return [plain(f"More repetitions may decide {len(undecided)} of the open criteria: {command}")]
@@ -125,16 +147,32 @@ def _comparisons(study: Study, findings: Findings) -> Section:
     for comparison, changes in findings.comparisons:
         title = comparison.title
         for change in changes:
-            texts = [study.published.texts.get(study.reference(short, change.phase), "") for short in (comparison.with_, comparison.without)]
-            rows += [(title, change.phase, *_published(change, texts)), ("", "", *_measured(change))]
+            texts = [
+                study.published.texts.get(study.reference(short, change.phase), "")
+                for short in (comparison.with_, comparison.without)
+            ]
+            rows += [
+                (title, change.phase, *_published(change, texts)),
+                ("", "", *_measured(change)),
+            ]
             title = ""
     header = ("mount", "step", "", "with", "without", "(with − without) ÷ with", "… ÷ without", "n")
-    return Section("With and without a journal: device bytes written, published above measured" + _at(findings), Grid("", header, rows))
+    return Section(
+        "With and without a journal: device bytes written, published above measured"
+        + _at(findings),
+        Grid("", header, rows),
+    )
 
 
 def _published(change: Change, texts: Sequence[str]) -> Sequence[str]:
     *_, of_without = change.published
-    return "published", *(text or NOTHING for text in texts), change.printed, _number(of_without, "percent"), ""
+    return (
+        "published",
+        *(text or NOTHING for text in texts),
+        change.printed,
+        _number(of_without, "percent"),
+        "",
+    )
 
 
 def _measured(change: Change) -> Sequence[str]:
@@ -158,11 +196,19 @@ def _section(published: Published, table: Table, lines: Sequence[ReportedLine], 
         for line, is_virtual in zip(lines, virtual, strict=True)
     ]
     title = f"{table.title}{' (measured: virtual)' if all(virtual) else ''}{at}"
-    return Section(title, (_turned if table.is_turned else _upright)(published, table, lines, labels))
+    return Section(
+        title, (_turned if table.is_turned else _upright)(published, table, lines, labels)
+    )
 
 
-def _upright(published: Published, table: Table, lines: Sequence[ReportedLine], labels: Sequence[str]) -> Grid:
-    header = ["", *(f"published, {table.columns[short]}" for short in table.published), *table.columns.values()]
+def _upright(
+    published: Published, table: Table, lines: Sequence[ReportedLine], labels: Sequence[str]
+) -> Grid:
+    header = [
+        "",
+        *(f"published, {table.columns[short]}" for short in table.published),
+        *table.columns.values(),
+    ]
     rows = [
         [
             label,
@@ -174,7 +220,9 @@ def _upright(published: Published, table: Table, lines: Sequence[ReportedLine], 
     return Grid("", header, rows)
 
 
-def _turned(published: Published, table: Table, lines: Sequence[ReportedLine], labels: Sequence[str]) -> Grid:
+def _turned(
+    published: Published, table: Table, lines: Sequence[ReportedLine], labels: Sequence[str]
+) -> Grid:
     """A row for each profile, and above it one of what was published."""
     rows: list[Sequence[str]] = []
     for short, title in table.columns.items():
@@ -195,18 +243,29 @@ def _figure(published: Published, line: ReportedLine, short: str) -> str:
 def _claim(published: Published, under: Sequence[tuple[str, JudgedClaim]]) -> Section:
     """Each criterion under one kernel and the next; verdicts are by kernel."""
     claim = under[0][1].claim
-    rows = [_criterion(published, judged.criteria[index], at) for index in range(len(claim.criteria)) for at, judged in under]
+    rows = [
+        _criterion(published, judged.criteria[index], at)
+        for index in range(len(claim.criteria))
+        for at, judged in under
+    ]
     lines = [f"Rule: {claim.rule}."]
     reasons: dict[str, list[str]] = {}
     for at, judged in under:
         for entry in judged.criteria:
             if entry.measured.because:
                 reasons.setdefault(entry.measured.because, []).append(entry.criterion.label + at)
-    lines += [f"{'; '.join(labels)}: cannot be told, because {plain(because)}." for because, labels in reasons.items()]
+    lines += [
+        f"{'; '.join(labels)}: cannot be told, because {plain(because)}."
+        for because, labels in reasons.items()
+    ]
     if claim.explanation:
         lines.append(f"Explanation (ours, not measured): {claim.explanation}")
     verdicts = ", ".join(f"{judged.verdict.value.upper()}{at}" for at, judged in under)
-    return Section(f"{claim.text}: {verdicts}", Grid("", ("", "holds when", "published", "measured", "n", ""), rows), lines)
+    return Section(
+        f"{claim.text}: {verdicts}",
+        Grid("", ("", "holds when", "published", "measured", "n", ""), rows),
+        lines,
+    )
 
 
 def _criterion(published: Published, entry: JudgedCriterion, at: str) -> Sequence[str]:
@@ -214,7 +273,8 @@ def _criterion(published: Published, entry: JudgedCriterion, at: str) -> Sequenc
     return (
         criterion.label + at,
         _bounds(criterion.at_least, criterion.at_most, criterion.unit),
-        (criterion.formula and published.text(criterion.formula)) or _number(entry.published, criterion.unit),
+        (criterion.formula and published.text(criterion.formula))
+        or _number(entry.published, criterion.unit),
         _with_interval(entry.measured, criterion.unit),
         "0" if interval is None else str(interval.n),
         entry.outcome.value,
@@ -232,8 +292,14 @@ def _bounds(least: float | None, most: float | None, unit: str) -> str:
 def _counts(report: Report) -> list[str]:
     repetitions = Counter(cell.profile for cell in report.results.manifest.done)
     counts = {repetitions[str(profile.get("name"))] for profile in report.results.manifest.profiles}
-    finished = f"{min(counts)}" if len(counts) == 1 else ", ".join(f"{count} of {profile}" for profile, count in repetitions.items())
-    options = ", ".join(f"{name}={value}" for name, value in report.results.manifest.workload.get("options", []))
+    finished = (
+        f"{min(counts)}"
+        if len(counts) == 1
+        else ", ".join(f"{count} of {profile}" for profile, count in repetitions.items())
+    )
+    options = ", ".join(
+        f"{name}={value}" for name, value in report.results.manifest.workload.get("options", [])
+    )
     scale = report.results.manifest.request.get("scale", "")
     return [
         "Medians of n repetitions, interleaved and paired by repetition; in brackets, or after ± (half of it; not shown below 0.5 %), the 95 % interval.",

@@ -108,7 +108,10 @@ def _grids(report: Report) -> Iterator[Grid]:
     yield Grid(
         "Erases per block, first to last; the darkest shade is the most erased block",
         ("profile", "least", "mean", "most", "block", "σ", "map"),
-        [[_name(each), *_erases(each.wear), wear_map(each.wear.erases)] for each in _firsts(report)],
+        [
+            [_name(each), *_erases(each.wear), wear_map(each.wear.erases)]
+            for each in _firsts(report)
+        ],
         left=(0, 6),
     )
     for each in _firsts(report):
@@ -121,7 +124,17 @@ def _firsts(report: Report) -> list[Entry]:
 
 
 def _summary(report: Report) -> Grid:
-    header = ("profile", "host wrote", "NAND wrote", "device WA", "whole WA", "spare", "TBW", "runs", "lasts")
+    header = (
+        "profile",
+        "host wrote",
+        "NAND wrote",
+        "device WA",
+        "whole WA",
+        "spare",
+        "TBW",
+        "runs",
+        "lasts",
+    )
     lines = []
     for found in report.groups():
         first = found[0]
@@ -131,7 +144,10 @@ def _summary(report: Report) -> Grid:
             return stats.interval(known).median if known else None
 
         wears = [each.wear for each in found]
-        host, nand = median([each.host_write_bytes for each in wears]), median([each.nand_write_bytes for each in wears])
+        host, nand = (
+            median([each.host_write_bytes for each in wears]),
+            median([each.nand_write_bytes for each in wears]),
+        )
         lines.append(
             [
                 _name(first),
@@ -152,14 +168,25 @@ def _notes(report: Report) -> Iterator[str]:
     first = report.entries[0].wear
     device, geometry = report.device, first.geometry
     unit = geometry["unit_bytes"]
-    block, page = human_bytes(unit * geometry["block_units"]), human_bytes(unit * geometry["page_units"])
+    block, page = (
+        human_bytes(unit * geometry["block_units"]),
+        human_bytes(unit * geometry["page_units"]),
+    )
     size = "the recorded disk" if report.place is Place.DISK else "what the workload writes"
-    spare = "" if report.is_sweep else f"; spare {first.nominal_spare:.1%} nominal, {first.effective_spare:.1%} effective"
+    spare = (
+        ""
+        if report.is_sweep
+        else f"; spare {first.nominal_spare:.1%} nominal, {first.effective_spare:.1%} effective"
+    )
     yield (
         f"Model: {geometry['blocks']:,} blocks of {block}, pages of {page}, mapped in {human_bytes(unit)}, as large as {size}"
         f" ({human_bytes(first.disk_bytes)}){spare}."
     )
-    settled = "until steady" if all(each.wear.is_steady for each in report.entries) else "and still NOT steady"
+    settled = (
+        "until steady"
+        if all(each.wear.is_steady for each in report.entries)
+        else "and still NOT steady"
+    )
     most = max(each.wear.passes for each in report.entries)
     yield (
         f"Preconditioning: setup once, {first.filled:.0%} of the device filled with data that is never rewritten, then the workload up to"
@@ -174,13 +201,20 @@ def _notes(report: Report) -> Iterator[str]:
     yield from members.notes(report.loads)
     rate = report.rate
     if rate is not None:
-        how = "as asked for" if report.runs_per_day else "back to back, at the speed of the first profile"
+        how = (
+            "as asked for"
+            if report.runs_per_day
+            else "back to back, at the speed of the first profile"
+        )
         yield f"lasts: at {_count(rate)} runs of the workload a day, {how}."
 
 
 def _name(entry: Entry) -> str:
     disk = "" if entry.wear.disk == "main" else entry.wear.disk
-    return plain(", ".join(word for word in (entry.profile, disk, entry.variant) if word)) or "recording"
+    return (
+        plain(", ".join(word for word in (entry.profile, disk, entry.variant) if word))
+        or "recording"
+    )
 
 
 def wear_map(erases: NDArray[np.uint32], width: int = _MAP_COLUMNS) -> str:
@@ -188,20 +222,33 @@ def wear_map(erases: NDArray[np.uint32], width: int = _MAP_COLUMNS) -> str:
     most = int(erases.max())
     parts = np.array_split(erases, min(width, len(erases)))
     means = [float(part.mean()) for part in parts]
-    return "".join(_SHADES[0] if mean == 0 else _SHADES[max(1, round(mean / most * (len(_SHADES) - 1)))] for mean in means)
+    return "".join(
+        _SHADES[0] if mean == 0 else _SHADES[max(1, round(mean / most * (len(_SHADES) - 1)))]
+        for mean in means
+    )
 
 
 def _erases(wear: Wear) -> list[str]:
     """Least, mean and most erases, the block that has most, and the standard deviation."""
     found = wear.erases
-    return [f"{found.min()}", f"{found.mean():.2f}", f"{found.max()}", f"{int(found.argmax()):,}", f"{found.std():.2f}"]
+    return [
+        f"{found.min()}",
+        f"{found.mean():.2f}",
+        f"{found.max()}",
+        f"{int(found.argmax()):,}",
+        f"{found.std():.2f}",
+    ]
 
 
 def _charged(entry: Entry, by: By, top: int) -> Grid:
     charges = list(entry.wear.charges)
     shown = charges[:top]
     if rest := charges[top:]:
-        sums = [sum(getattr(each, name) for each in rest) for name in Charge.__dataclass_fields__ if name != "name"]
+        sums = [
+            sum(getattr(each, name) for each in rest)
+            for name in Charge.__dataclass_fields__
+            if name != "name"
+        ]
         shown.append(Charge(f"{len(rest)} more", *sums))
     host, nand = entry.wear.host_write_bytes, entry.wear.nand_write_bytes
     lines = [
@@ -253,7 +300,12 @@ def _years(value: float | None) -> str:
 
 def _values(entry: Entry, rate: float | None) -> dict[str, Any]:
     wear = entry.wear
-    found: dict[str, Any] = {"profile": entry.profile, "repetition": entry.repetition, "variant": entry.variant, "disk": wear.disk}
+    found: dict[str, Any] = {
+        "profile": entry.profile,
+        "repetition": entry.repetition,
+        "variant": entry.variant,
+        "disk": wear.disk,
+    }
     found |= {name: getattr(wear, name) for name in _METRICS}
     erases = wear.erases
     found |= {
@@ -276,14 +328,32 @@ def _json_text(report: Report) -> str:
     device = report.device
     entries = []
     for each in report.entries:
-        found = _values(each, report.rate) | {"geometry": dict(each.wear.geometry), "erases": each.wear.erases.tolist()}
+        found = _values(each, report.rate) | {
+            "geometry": dict(each.wear.geometry),
+            "erases": each.wear.erases.tolist(),
+        }
         if each.wear.charges:
-            found["charges"] = [vars(charge) | {"nand_write_bytes": charge.nand_write_bytes} for charge in each.wear.charges]
+            found["charges"] = [
+                vars(charge) | {"nand_write_bytes": charge.nand_write_bytes}
+                for charge in each.wear.charges
+            ]
         entries.append(found)
-    about = {"name": device.name, "summary": device.summary, "values": dict(device.values), "sources": dict(device.sources)}
+    about = {
+        "name": device.name,
+        "summary": device.summary,
+        "values": dict(device.values),
+        "sources": dict(device.sources),
+    }
     by = None if report.by is None else report.by.value
     arrays = {"arrays": [members.values(each) for each in report.loads]} if report.loads else {}
-    return json.dumps({"source": report.source, "device": about, "by": by, "entries": entries, **arrays}, indent=1, allow_nan=False) + "\n"
+    return (
+        json.dumps(
+            {"source": report.source, "device": about, "by": by, "entries": entries, **arrays},
+            indent=1,
+            allow_nan=False,
+        )
+        + "\n"
+    )
 
 
 def _csv_text(report: Report) -> str:
@@ -297,7 +367,11 @@ def _csv_text(report: Report) -> str:
 
 
 def _markdown_text(title: str, grids: Sequence[Grid], notes: Sequence[str]) -> str:
-    blocks = [f"## {markdown.escape(title)}", markdown.table(grids[0]), "  \n".join(map(markdown.escape, notes))]
+    blocks = [
+        f"## {markdown.escape(title)}",
+        markdown.table(grids[0]),
+        "  \n".join(map(markdown.escape, notes)),
+    ]
     for grid in grids[1:]:
         blocks += [f"{markdown.escape(grid.title)}:", markdown.table(grid)]
     return "\n\n".join(blocks) + "\n"

@@ -18,7 +18,8 @@ class Binaries:
 
 
 def find_binaries() -> Binaries:
-    """Beside the running Python, else where `make setup` puts them in a checkout, else on PATH. Not in cargo's folder: an agent there may be of any day, and not
+    """Beside the running Python, else where `make setup` puts them in a checkout, else on PATH. Not
+    in cargo's folder: an agent there may be of any day, and not
     static."""
     return Binaries(agent=_find("fscost-agent"), disk=_find("fscost-disk"))
 
@@ -31,9 +32,14 @@ def _find(name: str) -> Path:
 
 
 def _candidates(name: str) -> list[Path]:
-    # Not resolved: .venv/bin/python is a link to the system's Python, and our programs lie beside the link.
+    # Not resolved: .venv/bin/python is a link to the system's Python, and our programs lie beside
+    # the link.
     candidates = [Path(sys.executable).parent / name]
-    candidates += [parent / ".venv/bin" / name for parent in Path(__file__).resolve().parents if (parent / "Cargo.toml").is_file()]
+    candidates += [
+        parent / ".venv/bin" / name
+        for parent in Path(__file__).resolve().parents
+        if (parent / "Cargo.toml").is_file()
+    ]
     on_path = shutil.which(name)
     if on_path is not None:
         candidates.append(Path(on_path).absolute())

@@ -1,6 +1,8 @@
-"""Bounds of what an agent may say. A guest's agent is as trustworthy as its workload: none of its lines may take much memory.
+"""Bounds of what an agent may say. A guest's agent is as trustworthy as its workload: none of its
+lines may take much memory.
 
-A line of JSON takes up to 25 times its length when it is parsed (`[],[],…`). So only intervals may have long lines, and the long part
+A line of JSON takes up to 25 times its length when it is parsed (`[],[],…`). So only intervals may
+have long lines, and the long part
 of these, the pauses of a probe, is read without the JSON parser.
 """
 
@@ -13,7 +15,14 @@ LONG_BEGINNING = b'{"event":"interval"'
 MAX_LONG_BYTES = 48 * MIB
 """An hour of pauses at 1 ms takes 30 MB."""
 MAX_LINE_BYTES = MIB
-MAX_BYTES = {"alive": 1 << 12, "bye": 1 << 12, "hello": 1 << 12, "attached": 1 << 16, "mounted": 1 << 16, "done": 1 << 16}
+MAX_BYTES = {
+    "alive": 1 << 12,
+    "bye": 1 << 12,
+    "hello": 1 << 12,
+    "attached": 1 << 16,
+    "mounted": 1 << 16,
+    "done": 1 << 16,
+}
 """Of the kinds that need less."""
 MAX_PAUSES = 1 << 22
 """Of one cell."""
@@ -30,7 +39,8 @@ def limit_bytes(beginning: bytes | bytearray) -> int:
 
 
 def take_pauses(line: bytes) -> tuple[bytes, "array[int]"]:
-    """A line without its pauses, and these. ValueError when they are no list of counts, or too many."""
+    """A line without its pauses, and these. ValueError when they are no list of counts, or too
+    many."""
     begin = line.find(_PAUSES) + len(_PAUSES)
     end = line.find(b"]", begin)
     if begin < len(_PAUSES) or end < 0:

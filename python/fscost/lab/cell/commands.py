@@ -12,13 +12,26 @@ from fscost.profile.model import FormatPlan
 _PLACEHOLDER = re.compile(r"((?<!\$)\{(?:dir|input|scratch|disk\.[^{}]+)\})")
 
 
-def commands(cell: Cell, options: LabOptions, formatted: FormatPlan, place: plan.Place, servers: Sequence[str]) -> list[str]:
-    """Every command of one cell, in order; `servers` are those that run beside the others. The agent makes the same system calls itself
+def commands(
+    cell: Cell,
+    options: LabOptions,
+    formatted: FormatPlan,
+    place: plan.Place,
+    servers: Sequence[str],
+) -> list[str]:
+    """Every command of one cell, in order; `servers` are those that run beside the others. The
+    agent makes the same system calls itself
     where a line shows `losetup` or `mount`."""
     return list(_commands(cell, options, formatted, place, servers))
 
 
-def _commands(cell: Cell, options: LabOptions, formatted: FormatPlan, place: plan.Place, servers: Sequence[str]) -> Iterator[str]:
+def _commands(
+    cell: Cell,
+    options: LabOptions,
+    formatted: FormatPlan,
+    place: plan.Place,
+    servers: Sequence[str],
+) -> Iterator[str]:
     base = place.base
     values = {"{dir}": f"{base}/fs", "{input}": f"{base}/input", "{scratch}": f"{base}/scratch"}
     for server in servers:
@@ -26,7 +39,9 @@ def _commands(cell: Cell, options: LabOptions, formatted: FormatPlan, place: pla
     for disk in cell.profile.disks:
         values[f"{{disk.{disk.name}}}"] = f'"$disk_{disk.name}"'
         device = place.devices.get(disk.name)
-        source = _attach(disk.name, disk.logical_block_bytes) if device is None else shlex.quote(device)
+        source = (
+            _attach(disk.name, disk.logical_block_bytes) if device is None else shlex.quote(device)
+        )
         yield f"export disk_{disk.name}={source}"
     for command in formatted.mkfs:
         yield _argv(command, values)
@@ -34,7 +49,10 @@ def _commands(cell: Cell, options: LabOptions, formatted: FormatPlan, place: pla
     if place.input is not None:
         yield f"mount --bind -o ro {shlex.quote(place.input)} {base}/input"
     mount, unmount = _mount(formatted, values), f"umount {values['{dir}']}"
-    begin = [f'{_argv(command, values)} & background="$background $!"' for command in formatted.background]
+    begin = [
+        f'{_argv(command, values)} & background="$background $!"'
+        for command in formatted.background
+    ]
     end = ["kill $background; wait $background; background="] if begin else []
     yield mount
     for command in formatted.after_mount:
@@ -46,8 +64,13 @@ def _commands(cell: Cell, options: LabOptions, formatted: FormatPlan, place: pla
     for number, step in enumerate(cell.workload.steps):
         if plan.drop_caches(step, options):
             yield "sync; echo 3 > /proc/sys/vm/drop_caches"
-        variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in plan.step_environment(step, cell).items())
-        shell = _PLACEHOLDER.sub(lambda match: values.get(match[1], match[1]).strip('"'), step.shell)
+        variables = " ".join(
+            f"{name}={shlex.quote(value)}"
+            for name, value in plan.step_environment(step, cell).items()
+        )
+        shell = _PLACEHOLDER.sub(
+            lambda match: values.get(match[1], match[1]).strip('"'), step.shell
+        )
         yield f"cd {base}/fs && {variables} sh -c {shlex.quote(shell)}"
         match plan.settle(step, options):
             case "sync":
@@ -61,8 +84,11 @@ def _commands(cell: Cell, options: LabOptions, formatted: FormatPlan, place: pla
 
 
 def _attach(disk: str, logical_block_bytes: int) -> str:
-    # FUSE is the disk server's mount, which is attached to no folder: only the agent can open the file.
-    return f"$(losetup --find --show --direct-io=on --sector-size {logical_block_bytes} FUSE/{disk})"
+    # FUSE is the disk server's mount, which is attached to no folder: only the agent can open the
+    # file.
+    return (
+        f"$(losetup --find --show --direct-io=on --sector-size {logical_block_bytes} FUSE/{disk})"
+    )
 
 
 def _mount(formatted: FormatPlan, values: dict[str, str]) -> str:
@@ -79,4 +105,6 @@ def _argv(command: Sequence[str], values: dict[str, str]) -> str:
 def _word(word: str, values: dict[str, str]) -> str:
     if not _PLACEHOLDER.search(word):
         return shlex.quote(word)
-    return "".join(values.get(piece, shlex.quote(piece)) for piece in _PLACEHOLDER.split(word) if piece)
+    return "".join(
+        values.get(piece, shlex.quote(piece)) for piece in _PLACEHOLDER.split(word) if piece
+    )

@@ -1,4 +1,5 @@
-"""What an agent may say, checked: its output is untrusted, because a damaged stream must become a failed cell and never an exception.
+"""What an agent may say, checked: its output is untrusted, because a damaged stream must become a
+failed cell and never an exception.
 
 The fields are those of docs/cell-protocol.md.
 """
@@ -63,7 +64,8 @@ class Inspected:
 
 @dataclass(frozen=True)
 class Interval:
-    """One measured stretch: mkfs, mount, or a step. `counters` are the kernel's, of this interval, for each disk."""
+    """One measured stretch: mkfs, mount, or a step. `counters` are the kernel's, of this interval,
+    for each disk."""
 
     name: str
     measured: bool
@@ -156,7 +158,11 @@ def parse(line: bytes) -> Event:
     if len(line) > bounds.MAX_BYTES.get(kind, bounds.MAX_LINE_BYTES):
         raise ProtocolError(f"{kind!r} of {len(line)} bytes")
     event = builder(fields)
-    return replace(event, pauses_ns=pauses) if pauses is not None and isinstance(event, Interval) else event
+    return (
+        replace(event, pauses_ns=pauses)
+        if pauses is not None and isinstance(event, Interval)
+        else event
+    )
 
 
 class _Fields:
@@ -191,7 +197,9 @@ class _Fields:
 
     def status(self, name: str) -> int | None:
         value = self._value.get(name)
-        if value is None or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 31):
+        if value is None or (
+            isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 31
+        ):
             return value
         raise self._wrong(name, "a status")
 
@@ -239,7 +247,12 @@ def _attached(fields: _Fields) -> Attached:
 
 
 def _mounted(fields: _Fields) -> Mounted:
-    return Mounted(fields.text("mountinfo"), fields.text("options"), fields.text("super_options"), fields.text("type"))
+    return Mounted(
+        fields.text("mountinfo"),
+        fields.text("options"),
+        fields.text("super_options"),
+        fields.text("type"),
+    )
 
 
 def _inspected(fields: _Fields) -> Inspected:
@@ -301,7 +314,8 @@ _BUILDERS: Mapping[str, Callable[[_Fields], Event]] = {
 
 
 def _finite(text: str) -> float:
-    """Facts are written as JSON again, which knows neither infinity nor NaN, though Python's does."""
+    """Facts are written as JSON again, which knows neither infinity nor NaN, though Python's
+    does."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(f"{text[:20]} is not finite")

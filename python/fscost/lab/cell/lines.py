@@ -1,4 +1,5 @@
-"""Complete lines of what an agent says, which is a stranger's word: never too long, never waited for without end."""
+"""Complete lines of what an agent says, which is a stranger's word: never too long, never waited
+for without end."""
 
 import os
 import selectors
@@ -21,7 +22,8 @@ class Lines:
     def until(self, deadline: float, silence_s: float = float("inf")) -> Iterator[bytes]:
         """To the stream's end; a last line without an end is damage, for the parser to say.
 
-        ProtocolError at the deadline (of time.monotonic), when nothing comes for `silence_s`, and when a line is too long.
+        ProtocolError at the deadline (of time.monotonic), when nothing comes for `silence_s`, and
+        when a line is too long.
         """
         searched = 0
         pending = self._pending

@@ -18,7 +18,8 @@ from fscost.matrix import Cell
 LAST_WORDS_BYTES = 2000
 
 Agent = Callable[[dict[str, Any], Callable[[Event], None]], str]
-"""Runs a plan, tells each event as it comes, and returns how the agent ended; ProtocolError for a stream that is no story."""
+"""Runs a plan, tells each event as it comes, and returns how the agent ended; ProtocolError for a
+stream that is no story."""
 
 
 def measure(
@@ -32,7 +33,8 @@ def measure(
     is_emulated: bool = False,
     in_guest: bool = False,
 ) -> CellResult:
-    """Run the plan `built` of `cell` by `agent`; what it wrote is recorded if a disk server is in the plan."""
+    """Run the plan `built` of `cell` by `agent`; what it wrote is recorded if a disk server is in
+    the plan."""
     paths = plan.Paths(options.cell_dir)
     _make_folder(options.cell_dir)
     keep = False
@@ -48,7 +50,18 @@ def measure(
         result.facts |= {
             "disk_model": disk_model,
             "recording_on": host.folder_facts(paths.cell_dir),
-            "plan": {key: built[key] for key in ("disk_server", "mkfs", "mount", "after_mount", "background", "after_unmount", "steps")},
+            "plan": {
+                key: built[key]
+                for key in (
+                    "disk_server",
+                    "mkfs",
+                    "mount",
+                    "after_mount",
+                    "background",
+                    "after_unmount",
+                    "steps",
+                )
+            },
         }
         if result.status == "done" and is_recorded and options.look is not None:
             # Before packing: what is not compressed is read faster.
@@ -68,7 +81,14 @@ def measure(
     return result
 
 
-def _run(cell: Cell, options: LabOptions, story: Story, built: dict[str, Any], agent: Agent, in_guest: bool) -> CellResult:
+def _run(
+    cell: Cell,
+    options: LabOptions,
+    story: Story,
+    built: dict[str, Any],
+    agent: Agent,
+    in_guest: bool,
+) -> CellResult:
     paths = plan.Paths(options.cell_dir)
     try:
         story.begin()
@@ -82,7 +102,9 @@ def _run(cell: Cell, options: LabOptions, story: Story, built: dict[str, Any], a
             because = f"{cell.id} did not end within {options.timeout_s:g} s (--timeout) and was ended in {story.step}"
             return CellResult(cell, "failed", because, facts=story.facts(), kind="timeout")
         because = f"the {'guest' if in_guest else 'agent'} of {cell.id} failed: {error}{_last_words(paths.agent_errors)}"
-        return CellResult(cell, "failed", because, facts=story.facts(), kind="guest" if in_guest else "internal")
+        return CellResult(
+            cell, "failed", because, facts=story.facts(), kind="guest" if in_guest else "internal"
+        )
     facts = story.facts()
     if isinstance(story.ending, Failed):
         facts["failure"] = {
@@ -92,8 +114,13 @@ def _run(cell: Cell, options: LabOptions, story: Story, built: dict[str, Any], a
             "kernel": list(story.ending.kernel),
         }
         because = _because(story.ending)
-        if story.ending.kind == "mkfs" and (first := _first_line(paths.output)) and first not in because:
-            # Some print their usage behind the reason, and the agent tells the end of what was printed.
+        if (
+            story.ending.kind == "mkfs"
+            and (first := _first_line(paths.output))
+            and first not in because
+        ):
+            # Some print their usage behind the reason, and the agent tells the end of what was
+            # printed.
             because += f"\nits first words: {first}"
         if (suggestion := profile.suggestion(cell.profile, story.ending.kind)) is not None:
             because += f"\n{suggestion}"
@@ -108,7 +135,9 @@ def _proven(result: CellResult, paths: plan.Paths, story: Story) -> CellResult:
     if failure is not None:
         kind, because = failure
         return replace(result, status="failed", because=because, kind=kind)
-    result.facts["conservation"] = "the recording's bytes equal the kernel's counters, for each interval and disk"
+    result.facts["conservation"] = (
+        "the recording's bytes equal the kernel's counters, for each interval and disk"
+    )
     return result
 
 
@@ -117,8 +146,11 @@ _KEEP_RECORDING = ("conservation", "recording")
 
 
 def _prove(paths: plan.Paths, story: Story, result: CellResult) -> tuple[str, str] | None:
-    """Promise 1: the recording's bytes are the kernel's, else the kind of failure and why. Writes the table of requests."""
-    kernel = [capture.KernelInterval(interval.name, interval.counters) for interval in story.intervals]
+    """Promise 1: the recording's bytes are the kernel's, else the kind of failure and why. Writes
+    the table of requests."""
+    kernel = [
+        capture.KernelInterval(interval.name, interval.counters) for interval in story.intervals
+    ]
     try:
         _, result.recorded = capture.write_requests(paths.recording, paths.requests)
         different = capture.differences(result.recorded, kernel)
@@ -132,12 +164,16 @@ def _prove(paths: plan.Paths, story: Story, result: CellResult) -> tuple[str, st
         return "recording", str(error)
     except OSError as error:
         kind = "host-disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "recording"
-        return kind, f"{paths.cell_dir}: {error.strerror}; free some space there, or choose another folder with --out"
+        return (
+            kind,
+            f"{paths.cell_dir}: {error.strerror}; free some space there, or choose another folder with --out",
+        )
     return None
 
 
 def _pack(recording: Path, facts: dict[str, Any]) -> None:
-    """Compress a recording that stays; not while recording, when it would take the CPU from the workload. Unpacked it is as good."""
+    """Compress a recording that stays; not while recording, when it would take the CPU from the
+    workload. Unpacked it is as good."""
     try:
         capture.pack(recording)
     except (FscostError, OSError) as error:
@@ -145,9 +181,15 @@ def _pack(recording: Path, facts: dict[str, Any]) -> None:
 
 
 def _because(failed: Failed) -> str:
-    """The agent's paragraph, and the kernel's own words, unless it only complains about a disk that we took away."""
+    """The agent's paragraph, and the kernel's own words, unless it only complains about a disk that
+    we took away."""
     because = failed.message.strip() or f"{failed.kind} in {failed.step}"
-    if failed.kernel and failed.kind not in ("host-disk-full", "disk-server", "recording-too-large", "host-memory"):
+    if failed.kernel and failed.kind not in (
+        "host-disk-full",
+        "disk-server",
+        "recording-too-large",
+        "host-memory",
+    ):
         because += "\nthe kernel said: " + "\n  ".join(list(dict.fromkeys(failed.kernel))[-5:])
     return because
 

@@ -18,7 +18,8 @@ VERSION = 1
 BETWEEN_STEPS_S = 1800  # mkfs, mount, settling and unmounting have no limit of their own
 RECORDING = "recording.fscost"
 PROBE_ALONE = Step("probe-alone", "sleep 2", measured=False, timeout_s=60)
-"""Before the phases of a probed cell: the probe on an idle file system, so that what it writes itself is known."""
+"""Before the phases of a probed cell: the probe on an idle file system, so that what it writes
+itself is known."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class Place:
     input: str | None
     disk_server: Sequence[str] | None
     devices: Mapping[str, str]
-    """Disks that are block devices already, by name; the others are loop devices on what the disk server serves."""
+    """Disks that are block devices already, by name; the others are loop devices on what the disk
+    server serves."""
     identity: Mapping[str, int] | None = None
     """Of such a device: what the agent compares with the descriptor that it opens itself."""
     is_new: bool = False
@@ -77,16 +79,25 @@ def disk_sizes_bytes(cell: Cell, disk_size_bytes: int) -> dict[str, int]:
 def disk_server(cell: Cell, options: LabOptions, binaries: Binaries) -> list[str]:
     """The command of the disk server."""
     sizes = disk_sizes_bytes(cell, options.disk_size_bytes)
-    command = [str(binaries.disk), "serve", "--recording", str(Paths(options.cell_dir).recording.absolute())]
+    command = [
+        str(binaries.disk),
+        "serve",
+        "--recording",
+        str(Paths(options.cell_dir).recording.absolute()),
+    ]
     if options.max_recording_bytes is not None:
         command += ["--max-recording", str(options.max_recording_bytes)]
     for disk in cell.profile.disks:
-        command += ["--disk", f"{disk.name}={sizes[disk.name]},logical={disk.logical_block_bytes},physical={disk.physical_block_bytes}"]
+        command += [
+            "--disk",
+            f"{disk.name}={sizes[disk.name]},logical={disk.logical_block_bytes},physical={disk.physical_block_bytes}",
+        ]
     return command
 
 
 def build(cell: Cell, options: LabOptions, formatted: FormatPlan, place: Place) -> dict[str, Any]:
-    """The plan of one cell; every command complete but for the placeholders that the agent fills in."""
+    """The plan of one cell; every command complete but for the placeholders that the agent fills
+    in."""
     return {
         "version": VERSION,
         "parent_pid": place.parent_pid,
@@ -111,7 +122,9 @@ def build(cell: Cell, options: LabOptions, formatted: FormatPlan, place: Place) 
         "commit_s": _commit_s(formatted.mount_options),
         "is_emulated": place.is_emulated,
         "owns_kernel": place.owns_kernel,
-        "inspect": [{"name": name, "command": list(command)} for name, command in formatted.inspect],
+        "inspect": [
+            {"name": name, "command": list(command)} for name, command in formatted.inspect
+        ],
         "steps": [_step(step, cell, options) for step in cell.workload.steps],
     }
 
@@ -122,7 +135,9 @@ def with_probe_alone(cell: Cell, options: LabOptions) -> Cell:
         return cell
     steps = cell.workload.steps
     first = next((number for number, step in enumerate(steps) if step.measured), len(steps))
-    return replace(cell, workload=replace(cell.workload, steps=(*steps[:first], PROBE_ALONE, *steps[first:])))
+    return replace(
+        cell, workload=replace(cell.workload, steps=(*steps[:first], PROBE_ALONE, *steps[first:]))
+    )
 
 
 def interval_names(cell: Cell) -> list[str]:
@@ -131,7 +146,8 @@ def interval_names(cell: Cell) -> list[str]:
 
 
 def deadline_s(cell: Cell, options: LabOptions, slowness: float = 1) -> float:
-    """When the cell is ended from outside: after `timeout_s`, else when the agent, which limits each step itself, has surely hung.
+    """When the cell is ended from outside: after `timeout_s`, else when the agent, which limits
+    each step itself, has surely hung.
 
     `slowness`: the host's seconds that a second of the agent's clock may take.
     """
@@ -141,7 +157,8 @@ def deadline_s(cell: Cell, options: LabOptions, slowness: float = 1) -> float:
 
 
 def step_environment(step: Step, cell: Cell) -> dict[str, str]:
-    """A step's variables; the cell's seed is among them, so that a repetition is the same work for each profile."""
+    """A step's variables; the cell's seed is among them, so that a repetition is the same work for
+    each profile."""
     return {"FSCOST_SEED": str(cell.seed)} | dict(step.env)
 
 
@@ -157,7 +174,11 @@ def drop_caches(step: Step, options: LabOptions) -> bool:
 
 def _commit_s(mount_options: str) -> int | None:
     """The last `commit=` of ext3, ext4 and btrfs; 0 is their default (ext4(5), btrfs(5))."""
-    asked = [int(option[len("commit=") :]) for option in mount_options.split(",") if re.fullmatch(r"commit=[0-9]{1,6}", option)]
+    asked = [
+        int(option[len("commit=") :])
+        for option in mount_options.split(",")
+        if re.fullmatch(r"commit=[0-9]{1,6}", option)
+    ]
     return asked[-1] or None if asked else None
 
 
@@ -177,7 +198,9 @@ def _step(step: Step, cell: Cell, options: LabOptions) -> dict[str, Any]:
         "measured": step.measured,
         "settle": settle(step, options),
         "drop_caches": drop_caches(step, options),
-        "probe_interval_ms": options.probe_interval_ms if step.measured or step is PROBE_ALONE else None,
+        "probe_interval_ms": options.probe_interval_ms
+        if step.measured or step is PROBE_ALONE
+        else None,
         "timeout_s": step.timeout_s if options.timeout_s is None else math.ceil(options.timeout_s),
         "env": step_environment(step, cell),
     }
@@ -188,6 +211,9 @@ def refuse_impossible(cell: Cell) -> None:
     names = interval_names(cell)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InputError(f"workload {cell.workload.name}: more than one step is named {', '.join(twice)}", "give each step its own name")
+        raise InputError(
+            f"workload {cell.workload.name}: more than one step is named {', '.join(twice)}",
+            "give each step its own name",
+        )
     if not cell.workload.steps:
         raise InputError(f"workload {cell.workload.name} has no steps")

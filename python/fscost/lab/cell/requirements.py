@@ -18,8 +18,14 @@ def plan_of(profile: Profile, disk_size_bytes: int, seed: int) -> FormatPlan:
     return plan_format(profile, disk_size_bytes=disk_size_bytes, seed=seed)
 
 
-def why_not(cell: Cell, disk_size_bytes: int | None, plan_format: PlanFormat, why_no_type: Callable[[str], str | None]) -> str | None:
-    """None when the cell can run. Without a disk size, the smallest that the workload fits on is assumed.
+def why_not(
+    cell: Cell,
+    disk_size_bytes: int | None,
+    plan_format: PlanFormat,
+    why_no_type: Callable[[str], str | None],
+) -> str | None:
+    """None when the cell can run. Without a disk size, the smallest that the workload fits on is
+    assumed.
 
     `why_no_type` says why the lab's kernel does not mount a type.
     """
@@ -39,7 +45,11 @@ def why_not(cell: Cell, disk_size_bytes: int | None, plan_format: PlanFormat, wh
         formatted = plan_format(profile, size_bytes, cell.seed)
     except InputError as error:
         return " ".join(str(error).split())
-    return why_no_type(formatted.mount_type) or _tools(profile.name, formatted.needs_tools) or _tools(workload.name, workload.needs_tools)
+    return (
+        why_no_type(formatted.mount_type)
+        or _tools(profile.name, formatted.needs_tools)
+        or _tools(workload.name, workload.needs_tools)
+    )
 
 
 def _tools(needed_by: str, tools: tuple[str, ...]) -> str | None:

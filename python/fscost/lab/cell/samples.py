@@ -50,12 +50,17 @@ _DEVICE = {
 
 
 def samples(intervals: Iterable[Interval], is_emulated: bool = False) -> list[Sample]:
-    """Every number of every interval: sums with an empty `disk`, and the device's numbers per disk where there are several.
+    """Every number of every interval: sums with an empty `disk`, and the device's numbers per disk
+    where there are several.
 
-    `is_emulated`: times are by a clock that counts instructions, in `VIRTUAL_SECONDS`, so that nobody takes them for a device's.
+    `is_emulated`: times are by a clock that counts instructions, in `VIRTUAL_SECONDS`, so that
+    nobody takes them for a device's.
     """
     result = _samples(intervals)
-    return [replace(each, unit=VIRTUAL_SECONDS) if is_emulated and each.unit == "s" else each for each in result]
+    return [
+        replace(each, unit=VIRTUAL_SECONDS) if is_emulated and each.unit == "s" else each
+        for each in result
+    ]
 
 
 def _samples(intervals: Iterable[Interval]) -> list[Sample]:
@@ -64,13 +69,23 @@ def _samples(intervals: Iterable[Interval]) -> list[Sample]:
         result += [_sample(interval, "", metric, value) for metric, value in _values(interval)]
         if len(interval.counters) > 1:
             for disk, counters in interval.counters.items():
-                result += [_sample(interval, disk, metric, counters[name]) for metric, name in _DEVICE.items()]
-                result += [_sample(interval, disk, metric, written[disk]) for metric, written in _late(interval) if disk in written]
+                result += [
+                    _sample(interval, disk, metric, counters[name])
+                    for metric, name in _DEVICE.items()
+                ]
+                result += [
+                    _sample(interval, disk, metric, written[disk])
+                    for metric, written in _late(interval)
+                    if disk in written
+                ]
     return result
 
 
 def _late(interval: Interval) -> tuple[tuple[str, dict[str, int]], ...]:
-    return ("settle_write_bytes", interval.settle_write_bytes), ("unmount_write_bytes", interval.unmount_write_bytes)
+    return ("settle_write_bytes", interval.settle_write_bytes), (
+        "unmount_write_bytes",
+        interval.unmount_write_bytes,
+    )
 
 
 def _sample(interval: Interval, disk: str, metric: str, value: float) -> Sample:
@@ -95,7 +110,12 @@ def _values(interval: Interval) -> Iterator[tuple[str, float]]:
     yield "cpu_system_s", _seconds(interval.cpu_system_ns)
     # A container shows no kernel threads; a sum without them would look like a cheap file system.
     if interval.cpu_kernel_threads_ns is not None:
-        yield "cpu_s", _seconds(interval.cpu_user_ns + interval.cpu_system_ns + interval.cpu_kernel_threads_ns)
+        yield (
+            "cpu_s",
+            _seconds(
+                interval.cpu_user_ns + interval.cpu_system_ns + interval.cpu_kernel_threads_ns
+            ),
+        )
         yield "cpu_kernel_threads_s", _seconds(interval.cpu_kernel_threads_ns)
     if interval.cpu_disk_server_ns is not None:
         yield "cpu_disk_server_s", _seconds(interval.cpu_disk_server_ns)

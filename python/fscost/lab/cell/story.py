@@ -5,12 +5,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fscost.lab.cell.bounds import MAX_PAUSES
-from fscost.lab.cell.events import Attached, Done, Event, Failed, Inspected, Interval, Mounted, ProtocolError
+from fscost.lab.cell.events import (
+    Attached,
+    Done,
+    Event,
+    Failed,
+    Inspected,
+    Interval,
+    Mounted,
+    ProtocolError,
+)
 
 
 @dataclass
 class Story:
-    """Grows event by event, and no further than the plan. `on_step` hears each interval's name as it begins: the first at once, the next when one ends."""
+    """Grows event by event, and no further than the plan. `on_step` hears each interval's name as
+    it begins: the first at once, the next when one ends."""
 
     expected: Sequence[str]
     disks: Sequence[str]
@@ -62,7 +72,9 @@ class Story:
             expected = self.expected[number] if number < len(self.expected) else "no more"
             raise ProtocolError(f"interval {interval.name[:80]!r} where {expected!r} was to come")
         if set(interval.counters) != set(self.disks):
-            raise ProtocolError(f"interval {interval.name!r} counts disks {sorted(interval.counters)}, not {sorted(self.disks)}")
+            raise ProtocolError(
+                f"interval {interval.name!r} counts disks {sorted(interval.counters)}, not {sorted(self.disks)}"
+            )
         if sum(len(each.pauses_ns) for each in (*self.intervals, interval)) > MAX_PAUSES:
             raise ProtocolError(f"more than {MAX_PAUSES} pauses in one cell")
         self.intervals.append(interval)
@@ -78,7 +90,12 @@ class Story:
 
     def facts(self) -> dict[str, Any]:
         """What the kernel really did, for the manifest."""
-        facts: dict[str, Any] = {"disks": {each.disk: {"device": each.device, "queue": each.queue} for each in self.attached.values()}}
+        facts: dict[str, Any] = {
+            "disks": {
+                each.disk: {"device": each.device, "queue": each.queue}
+                for each in self.attached.values()
+            }
+        }
         if self.mounted is not None:
             first = self.mounted
             facts["mount"] = {

@@ -18,10 +18,18 @@ TERMINATE_S = 10
 LINGER_S = 10
 
 
-def run_agent(agent: Path, plan: dict[str, Any], errors: Path, deadline_s: float, on_event: Callable[[Event], None]) -> int:
-    """Run the plan; `on_event` hears each event as it comes. Returns the agent's exit status (negative: its signal).
+def run_agent(
+    agent: Path,
+    plan: dict[str, Any],
+    errors: Path,
+    deadline_s: float,
+    on_event: Callable[[Event], None],
+) -> int:
+    """Run the plan; `on_event` hears each event as it comes. Returns the agent's exit status
+    (negative: its signal).
 
-    Raises ProtocolError for a stream that is damaged, too long or silent past the deadline. Whatever happens, Ctrl-C
+    Raises ProtocolError for a stream that is damaged, too long or silent past the deadline.
+    Whatever happens, Ctrl-C
     included, the agent and what it started are gone when this returns.
     """
     with _plan_file(plan) as stdin, files.growing(errors) as stderr:
@@ -49,7 +57,8 @@ def run_agent(agent: Path, plan: dict[str, Any], errors: Path, deadline_s: float
 
 
 def _plan_file(plan: dict[str, Any]) -> Any:
-    """The plan as an unnamed file: nothing on disk, and a long plan cannot block as a pipe would."""
+    """The plan as an unnamed file: nothing on disk, and a long plan cannot block as a pipe
+    would."""
     file = os.fdopen(os.memfd_create("fscost-plan"), "w+b")
     file.write(json.dumps(plan).encode())
     file.seek(0)
@@ -59,7 +68,8 @@ def _plan_file(plan: dict[str, Any]) -> Any:
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Terminate the agent if it still runs, then wait until its whole session is gone.
 
-    The agent's children are killed by the kernel when it dies (PR_SET_PDEATHSIG); unmounting what they held takes a moment, and
+    The agent's children are killed by the kernel when it dies (PR_SET_PDEATHSIG); unmounting what
+    they held takes a moment, and
     the next cell must not start beside it.
     """
     if process.poll() is None:
@@ -81,7 +91,8 @@ def _session_lives(session: int) -> bool:
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError):
-            # Fields after the name (which may hold anything, but ends with the last parenthesis): state, ppid, pgrp, session.
+            # Fields after the name (which may hold anything, but ends with the last parenthesis):
+            # state, ppid, pgrp, session.
             fields = Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()
             if int(fields[3]) == session and fields[0] != b"Z":
                 return True

@@ -1,4 +1,5 @@
-"""The native lab: cells on the running kernel, each by one agent in a mount namespace of its own."""
+"""The native lab: cells on the running kernel, each by one agent in a mount namespace of its
+own."""
 
 import os
 import shlex
@@ -29,12 +30,18 @@ DISK_MODEL = "recorded: FUSE-served file + loop device"
 class NativeLab:
     """Root, FUSE and loop devices; file systems limited to what this kernel has.
 
-    `device` is a real block device that a person gave up (`real_device.claim`); cells then run on it and nothing is recorded.
+    `device` is a real block device that a person gave up (`real_device.claim`); cells then run on
+    it and nothing is recorded.
     """
 
     name = "native"
 
-    def __init__(self, binaries: Binaries | None = None, device: RealDevice | None = None, plan_format: PlanFormat = plan_of) -> None:
+    def __init__(
+        self,
+        binaries: Binaries | None = None,
+        device: RealDevice | None = None,
+        plan_format: PlanFormat = plan_of,
+    ) -> None:
         self._binaries = binaries or find_binaries()
         self._device = device
         self._plan_format = plan_format
@@ -61,13 +68,21 @@ class NativeLab:
             return f"{profile.name} needs {len(profile.disks)} disks and --device names one; run it on recorded disks, without --device"
         if profile.array is not None:
             return _with_remedy(self.why_no_type(profile))
-        return why_not(cell, disk_size_bytes, self._plan_format, lambda type_: _with_remedy(_why_no_type(type_)))
+        return why_not(
+            cell,
+            disk_size_bytes,
+            self._plan_format,
+            lambda type_: _with_remedy(_why_no_type(type_)),
+        )
 
     def why_no_type(self, profile: Profile) -> str | None:
-        """Why this kernel does not mount the type of file system, or must not assemble its array, or None."""
+        """Why this kernel does not mount the type of file system, or must not assemble its array,
+        or None."""
         if profile.array is not None:
             return f"the array of {profile.name} would outlive a cell that is killed"
-        return why_no_profile(profile) or _why_no_type(self._plan_format(profile, 1 << 40, 0).mount_type)
+        return why_no_profile(profile) or _why_no_type(
+            self._plan_format(profile, 1 << 40, 0).mount_type
+        )
 
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
         """Every command `run` would execute, as shell text, for --dry-run."""
@@ -85,19 +100,29 @@ class NativeLab:
         self._refuse_unclaimed(options)
         because = self.why_not(cell, self._disk_size_bytes(options))
         if because is not None:
-            # The run asked before, without the disk's size; a cell that comes this far and cannot run is a failure of its plan.
+            # The run asked before, without the disk's size; a cell that comes this far and cannot
+            # run is a failure of its plan.
             return CellResult(cell, "failed", because, kind="plan")
         probed = plan.with_probe_alone(cell, options)
         plan.refuse_impossible(probed)
-        built = plan.build(probed, options, self._formatted(probed, options), self.place(probed, options))
-        disk_model = DISK_MODEL if self._device is None else f"{self._device.model} ({self._device.path})"
+        built = plan.build(
+            probed, options, self._formatted(probed, options), self.place(probed, options)
+        )
+        disk_model = (
+            DISK_MODEL if self._device is None else f"{self._device.model} ({self._device.path})"
+        )
 
         def agent(built: dict[str, Any], hear: Callable[[Event], None]) -> str:
-            errors, deadline_s = plan.Paths(options.cell_dir).agent_errors, plan.deadline_s(probed, options)
+            errors, deadline_s = (
+                plan.Paths(options.cell_dir).agent_errors,
+                plan.deadline_s(probed, options),
+            )
             status = run_agent(self._binaries.agent, built, errors, deadline_s, hear)
             return f"signal {-status}" if status < 0 else f"exit status {status}"
 
-        return replace(measure(probed, options, built, agent, on_step, disk_model=disk_model), cell=cell)
+        return replace(
+            measure(probed, options, built, agent, on_step, disk_model=disk_model), cell=cell
+        )
 
     def place(self, cell: Cell, options: LabOptions) -> plan.Place:
         """Where the agent runs."""
@@ -106,9 +131,13 @@ class NativeLab:
             log=str(plan.Paths(options.cell_dir).output.absolute()),
             base=str(host.base_directory()),
             input=None if cell.workload.input is None else str(cell.workload.input.absolute()),
-            disk_server=plan.disk_server(cell, options, self._binaries) if self._device is None else None,
+            disk_server=plan.disk_server(cell, options, self._binaries)
+            if self._device is None
+            else None,
             identity=None if self._device is None else self._device.identity,
-            devices={} if self._device is None else {disk.name: str(self._device.path) for disk in cell.profile.disks},
+            devices={}
+            if self._device is None
+            else {disk.name: str(self._device.path) for disk in cell.profile.disks},
         )
 
     def _formatted(self, cell: Cell, options: LabOptions) -> FormatPlan:
@@ -121,10 +150,15 @@ class NativeLab:
         """A device in the options that nobody claimed reaches no agent."""
         if self._device is None:
             if options.device is not None:
-                raise InputError(f"{options.device} was not confirmed", f"--device {options.device} --erase-device {options.device}")
+                raise InputError(
+                    f"{options.device} was not confirmed",
+                    f"--device {options.device} --erase-device {options.device}",
+                )
             return
         if options.device is None or options.device.resolve() != self._device.path:
-            raise InputError(f"{options.device} is not {self._device.path}, the device that was confirmed")
+            raise InputError(
+                f"{options.device} is not {self._device.path}, the device that was confirmed"
+            )
         self._device.refuse_if_busy()
 
 

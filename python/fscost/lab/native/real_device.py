@@ -1,6 +1,7 @@
 """A real block device: touched only when named twice, in use by nothing, and empty unless forced.
 
-A `RealDevice` can only be had from `claim`, and the native lab takes nothing else: no path reaches mkfs unchecked.
+A `RealDevice` can only be had from `claim`, and the native lab takes nothing else: no path reaches
+mkfs unchecked.
 """
 
 import contextlib
@@ -19,7 +20,8 @@ BLKGETDISKSEQ = 0x80081280  # include/uapi/linux/fs.h: _IOR(0x12, 128, __u64)
 
 
 class Descriptor:
-    """An open device, closed with the last that knows of it. Not exclusive: mkfs and mount are to be that."""
+    """An open device, closed with the last that knows of it. Not exclusive: mkfs and mount are to
+    be that."""
 
     def __init__(self, path: Path) -> None:
         self._number: int | None = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -40,9 +42,11 @@ class Descriptor:
 
 @dataclass(frozen=True)
 class RealDevice:
-    """A block device that a person has given up: its resolved path, and what tells it from another disk under that path.
+    """A block device that a person has given up: its resolved path, and what tells it from another
+    disk under that path.
 
-    `diskseq` is never given to a second disk (since Linux 5.15), while names and numbers are. `descriptor` is held for the whole run.
+    `diskseq` is never given to a second disk (since Linux 5.15), while names and numbers are.
+    `descriptor` is held for the whole run.
     """
 
     path: Path
@@ -61,23 +65,30 @@ class RealDevice:
     def refuse_if_busy(self) -> None:
         """Asked again before each cell: still the same device, and still used by nothing."""
         if _described(self.path, Descriptor(self.path)) != self:
-            raise HostError(f"{self.path} is not the disk that was confirmed any more", "was it unplugged? start again")
+            raise HostError(
+                f"{self.path} is not the disk that was confirmed any more",
+                "was it unplugged? start again",
+            )
         _refuse_busy(self.path, self.number)
 
     def openers(self) -> list[str]:
-        """Other processes that have it open without claiming it, as a virtual machine or a database may."""
+        """Other processes that have it open without claiming it, as a virtual machine or a database
+        may."""
         found = []
         for folder in Path("/proc").glob("[0-9]*/fd"):
             if folder.parent.name == str(os.getpid()):
                 continue
             with contextlib.suppress(OSError):
                 if any(_is_number(entry, self.number) for entry in folder.iterdir()):
-                    found.append(f"{(folder.parent / 'comm').read_text().strip()} ({folder.parent.name})")
+                    found.append(
+                        f"{(folder.parent / 'comm').read_text().strip()} ({folder.parent.name})"
+                    )
         return sorted(found)
 
 
 def claim(device: Path, erase: Path | None, force: bool = False) -> RealDevice:
-    """Check everything that may speak against erasing `device`; `erase` must name the same device. Touches nothing."""
+    """Check everything that may speak against erasing `device`; `erase` must name the same device.
+    Touches nothing."""
     path = device.resolve()
     number = _number(path)
     if erase is None or erase.resolve() != path:
@@ -99,9 +110,20 @@ def _described(path: Path, descriptor: Descriptor) -> RealDevice:
     try:
         fcntl.ioctl(descriptor, BLKGETDISKSEQ, diskseq)
     except OSError as error:
-        raise HostError(f"{path}: the kernel does not say which disk it is ({error.strerror})", "boot Linux 5.15 or later") from None
+        raise HostError(
+            f"{path}: the kernel does not say which disk it is ({error.strerror})",
+            "boot Linux 5.15 or later",
+        ) from None
     size_bytes = int((folder / "size").read_text()) * 512
-    return RealDevice(path, number, int.from_bytes(diskseq, sys.byteorder), size_bytes, _serial(folder), _model(folder), descriptor)
+    return RealDevice(
+        path,
+        number,
+        int.from_bytes(diskseq, sys.byteorder),
+        size_bytes,
+        _serial(folder),
+        _model(folder),
+        descriptor,
+    )
 
 
 def _is_number(entry: Path, number: tuple[int, int]) -> bool:
@@ -113,7 +135,9 @@ def _number(path: Path) -> tuple[int, int]:
     try:
         status = path.stat()
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", "name a block device, for example one that `lsblk` lists") from None
+        raise InputError(
+            f"{path}: {error.strerror}", "name a block device, for example one that `lsblk` lists"
+        ) from None
     if not stat.S_ISBLK(status.st_mode):
         raise InputError(f"{path} is not a block device", "name one that `lsblk` lists")
     return _number_of(status)
@@ -129,14 +153,21 @@ def _refuse_busy(path: Path, number: tuple[int, int]) -> None:
         _refuse_mounted(path, part)
         holders = sorted(holder.name for holder in (_sysfs(part) / "holders").glob("*"))
         if holders:
-            raise InputError(f"{path} is in use: {', '.join(holders)} lies on {_name(part)}", "take that apart first, or name another device")
-    # Mounts of other namespaces, swap and RAID are not listed where we can look, but all hold the device exclusively.
+            raise InputError(
+                f"{path} is in use: {', '.join(holders)} lies on {_name(part)}",
+                "take that apart first, or name another device",
+            )
+    # Mounts of other namespaces, swap and RAID are not listed where we can look, but all hold the
+    # device exclusively.
     for part in sorted(parts):
         node = path if part == number else Path("/dev") / _name(part)
         try:
             os.close(os.open(node, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
         except OSError as error:
-            raise InputError(f"{node} is in use ({error.strerror})", f"`lsblk {path}` and /proc/swaps say by what") from None
+            raise InputError(
+                f"{node} is in use ({error.strerror})",
+                f"`lsblk {path}` and /proc/swaps say by what",
+            ) from None
 
 
 def _refuse_mounted(path: Path, part: tuple[int, int]) -> None:
@@ -147,7 +178,10 @@ def _refuse_mounted(path: Path, part: tuple[int, int]) -> None:
         # btrfs shows an anonymous number, so its source is looked at too.
         if shown_number == f"{part[0]}:{part[1]}" or _same_device(source, part):
             where = "holds the running system" if point == "/" else f"is mounted at {point}"
-            raise InputError(f"{path} is refused: {_name(part)} {where}", None if point == "/" else f"`umount {point}` first")
+            raise InputError(
+                f"{path} is refused: {_name(part)} {where}",
+                None if point == "/" else f"`umount {point}` first",
+            )
 
 
 def _same_device(source: str, part: tuple[int, int]) -> bool:
@@ -157,21 +191,37 @@ def _same_device(source: str, part: tuple[int, int]) -> bool:
         status = Path(source).stat()
     except OSError:
         return False
-    return stat.S_ISBLK(status.st_mode) and (os.major(status.st_rdev), os.minor(status.st_rdev)) == part
+    return (
+        stat.S_ISBLK(status.st_mode)
+        and (os.major(status.st_rdev), os.minor(status.st_rdev)) == part
+    )
 
 
 def _refuse_signature(path: Path, number: tuple[int, int]) -> None:
     if _partitions(number):
-        raise InputError(f"{path} has partitions", f"look with `lsblk -f {path}`; --force erases them")
+        raise InputError(
+            f"{path} has partitions", f"look with `lsblk -f {path}`; --force erases them"
+        )
     wipefs = tool("wipefs")
     if wipefs is None:
-        raise HostError("wipefs is missing, so nobody can say whether the device is empty", "`apt install util-linux`")
-    answer = subprocess.run([wipefs, "--no-act", "--noheadings", "--output", "TYPE", path], capture_output=True, text=True, check=False)
+        raise HostError(
+            "wipefs is missing, so nobody can say whether the device is empty",
+            "`apt install util-linux`",
+        )
+    answer = subprocess.run(
+        [wipefs, "--no-act", "--noheadings", "--output", "TYPE", path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if answer.returncode != 0:
         raise HostError(f"wipefs could not read {path}: {answer.stderr.strip()}")
     found = ", ".join(dict.fromkeys(answer.stdout.split()))
     if found:
-        raise InputError(f"{path} is not empty: it holds {found}", f"look with `wipefs {path}`; --force erases it")
+        raise InputError(
+            f"{path} is not empty: it holds {found}",
+            f"look with `wipefs {path}`; --force erases it",
+        )
 
 
 def _partitions(number: tuple[int, int]) -> list[tuple[int, int]]:

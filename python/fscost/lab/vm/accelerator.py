@@ -1,4 +1,5 @@
-"""KVM only when a guest has answered under it: that /dev/kvm opens proves nothing (nested, it may hang or abort).
+"""KVM only when a guest has answered under it: that /dev/kvm opens proves nothing (nested, it may
+hang or abort).
 
 The answer is kept for this host's kernel and QEMU: asking takes seconds where it is no.
 """
@@ -26,11 +27,27 @@ def choose(kernel: GuestKernel, confinement: Confinement) -> Accelerator:
 def why_no_kvm(kernel: GuestKernel, confinement: Confinement) -> str | None:
     """None when it works here."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return "/dev/kvm is not there" if not Path("/dev/kvm").exists() else "/dev/kvm may not be opened; join the group kvm"
-    asked = json.dumps({"host": os.uname().release, "qemu": qemu.version(), "kernel": kernel.version, "user": confinement.user})
+        return (
+            "/dev/kvm is not there"
+            if not Path("/dev/kvm").exists()
+            else "/dev/kvm may not be opened; join the group kvm"
+        )
+    asked = json.dumps(
+        {
+            "host": os.uname().release,
+            "qemu": qemu.version(),
+            "kernel": kernel.version,
+            "user": confinement.user,
+        }
+    )
     folder = cache.root() / "kvm" / hashlib.sha256(asked.encode()).hexdigest()[:24]
     # Beside the answer until it is complete, so that who is killed while asking leaves nothing.
-    answer = cache.complete(folder, lambda made: _keep(made, _probe(kernel, confinement, made.parent / "initramfs"))) / "because"
+    answer = (
+        cache.complete(
+            folder, lambda made: _keep(made, _probe(kernel, confinement, made.parent / "initramfs"))
+        )
+        / "because"
+    )
     return answer.read_text() or None
 
 
@@ -49,5 +66,7 @@ def _probe(kernel: GuestKernel, confinement: Confinement, initramfs: Path) -> st
         ):
             Port(machine).hello(PROBE_S)
     except HostError as error:
-        return f"a guest did not answer under it in {PROBE_S} s: {' '.join(error.what.split())[:300]}"
+        return (
+            f"a guest did not answer under it in {PROBE_S} s: {' '.join(error.what.split())[:300]}"
+        )
     return None

@@ -1,8 +1,11 @@
 """Cache of guest kernels and snapshots below the user's cache folder.
 
-An entry is a folder. It is complete when its last file, `COMPLETE`, lists the digest of every other file. Entries are made in a
-folder beside their place, flushed, and renamed; they are renamed away before they are deleted. So whoever is killed, and whenever,
-an entry is complete or it does not count. The guest's memory and the kernel that it runs come from here: the cache is used only if
+An entry is a folder. It is complete when its last file, `COMPLETE`, lists the digest of every other
+file. Entries are made in a
+folder beside their place, flushed, and renamed; they are renamed away before they are deleted. So
+whoever is killed, and whenever,
+an entry is complete or it does not count. The guest's memory and the kernel that it runs come from
+here: the cache is used only if
 nobody else can write to it.
 """
 
@@ -29,17 +32,22 @@ _UNFINISHED = ".making-"
 _UNWANTED = ".gone-"
 _ANOTHER = "XDG_CACHE_HOME=…"
 _FULL_BYTES = 1 << 20
-"""A disk with less free space is full: a program that needs a large piece fails before the last byte is taken."""
+"""A disk with less free space is full: a program that needs a large piece fails before the last
+byte is taken."""
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def root() -> Path:
-    """`$XDG_CACHE_HOME/fscost`, or `~/.cache/fscost`. A relative path is ignored, as the XDG Base Directory Specification asks."""
+    """`$XDG_CACHE_HOME/fscost`, or `~/.cache/fscost`. A relative path is ignored, as the XDG Base
+    Directory Specification asks."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     try:
         base = Path(named) if Path(named).is_absolute() else Path.home() / ".cache"
     except RuntimeError:
-        raise HostError("this user has no home directory for guest kernels and snapshots", f"name a folder: {_ANOTHER}") from None
+        raise HostError(
+            "this user has no home directory for guest kernels and snapshots",
+            f"name a folder: {_ANOTHER}",
+        ) from None
     return base / "fscost"
 
 
@@ -67,7 +75,8 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 class CheckedFile:
-    """A file of an entry, open and equal to its digest; the entry may be deleted meanwhile. DamagedError when it differs."""
+    """A file of an entry, open and equal to its digest; the entry may be deleted meanwhile.
+    DamagedError when it differs."""
 
     def __init__(self, path: Path, digest: str | None) -> None:
         self._path, self._digest = path, digest
@@ -115,7 +124,8 @@ def check(folder: Path) -> None:
 
 
 def complete(folder: Path, make: Callable[[Path], None]) -> Path:
-    """`folder`, which `make` fills in an empty folder if it is not complete. Concurrent callers wait."""
+    """`folder`, which `make` fills in an empty folder if it is not complete. Concurrent callers
+    wait."""
     try:
         if is_complete(folder):
             return folder
@@ -138,7 +148,9 @@ def complete(folder: Path, make: Callable[[Path], None]) -> Path:
             _flush(folder.parent)
     except OSError as error:
         room = "free some space there, or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        raise HostError(f"{folder}: {error.strerror}", f"{room}name another folder: {_ANOTHER}") from None
+        raise HostError(
+            f"{folder}: {error.strerror}", f"{room}name another folder: {_ANOTHER}"
+        ) from None
     return folder
 
 
@@ -153,8 +165,12 @@ def discard(folder: Path) -> None:
 
 
 def discard_all_but(folder: Path, count: int) -> None:
-    """Keep the `count` entries of `folder` that were used last. The caller makes an entry there, and so holds the lock."""
-    entries = sorted((path for path in folder.iterdir() if not path.name.startswith(".")), key=lambda path: path.stat().st_mtime)
+    """Keep the `count` entries of `folder` that were used last. The caller makes an entry there,
+    and so holds the lock."""
+    entries = sorted(
+        (path for path in folder.iterdir() if not path.name.startswith(".")),
+        key=lambda path: path.stat().st_mtime,
+    )
     for old in entries[: max(0, len(entries) - count)]:
         _set_aside(old)
 
@@ -187,7 +203,8 @@ def _seal(made: Path) -> None:
 
 
 def _flush(folder: Path) -> None:
-    """Make the files below `folder` durable. A kernel has 4,000 modules: one syncfs(2) takes less time than 4,000 fsyncs."""
+    """Make the files below `folder` durable. A kernel has 4,000 modules: one syncfs(2) takes less
+    time than 4,000 fsyncs."""
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -203,18 +220,28 @@ def _digest(path: Path) -> str:
 
 
 def _refuse_writable_by_others(folder: Path) -> None:
-    """The rule of sshd(8), StrictModes: an attacker could replace a folder in any of the folders above it."""
+    """The rule of sshd(8), StrictModes: an attacker could replace a folder in any of the folders
+    above it."""
     ours = os.geteuid()
     resolved = folder.resolve()
     for part in (resolved, *resolved.parents):
         status = part.stat()
         if status.st_uid not in (ours, 0):
-            raise HostError(f"{part} belongs to user {status.st_uid}; fscost runs as user {ours} and does not trust guests from there", _remedy())
-        others = status.st_mode & (_WRITABLE_BY_OTHERS if status.st_gid != os.getegid() or part == resolved else stat.S_IWOTH)
-        # Only the owner of an entry of a sticky folder renames it (inode(7)); the entry itself is checked.
+            raise HostError(
+                f"{part} belongs to user {status.st_uid}; fscost runs as user {ours} and does not trust guests from there",
+                _remedy(),
+            )
+        others = status.st_mode & (
+            _WRITABLE_BY_OTHERS
+            if status.st_gid != os.getegid() or part == resolved
+            else stat.S_IWOTH
+        )
+        # Only the owner of an entry of a sticky folder renames it (inode(7)); the entry itself is
+        # checked.
         if others and not status.st_mode & stat.S_ISVTX:
             raise HostError(
-                f"{part} can be written by other users; fscost does not trust guests from there", f"`chmod go-w {part}`, or {_remedy()}"
+                f"{part} can be written by other users; fscost does not trust guests from there",
+                f"`chmod go-w {part}`, or {_remedy()}",
             )
     if resolved.stat().st_uid != ours:
         raise HostError(f"{resolved} belongs to root; fscost runs as user {ours}", _remedy())
@@ -227,7 +254,9 @@ def _remedy() -> str:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     # Neither followed nor truncated: the name can be guessed.
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(
+        folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+    )
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

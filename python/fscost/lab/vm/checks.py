@@ -9,21 +9,36 @@ from fscost.lab.vm.confinement import Confinement
 
 
 def checks(agent: Path | None) -> list[Check]:
-    """QEMU first, without which no guest runs; then the kernels that are cached, and how guests run."""
+    """QEMU first, without which no guest runs; then the kernels that are cached, and how guests
+    run."""
     found = _qemu()
     try:
         chosen = confinement.choose(agent, qemu.PROGRAM) if agent is not None and found.ok else None
-        return [found, _confinement(chosen), *(_kernel(name) for name in kernels.PACKAGES), _kvm(chosen)]
+        return [
+            found,
+            _confinement(chosen),
+            *(_kernel(name) for name in kernels.PACKAGES),
+            _kvm(chosen),
+        ]
     except HostError as error:
         return [found, Check("guests", False, error.what, error.remedy or "", required=True)]
 
 
 def _confinement(chosen: Confinement | None) -> Check:
     if chosen is None:
-        return Check("guests' view", False, "not asked: that takes QEMU", "the line above says what is missing for it")
+        return Check(
+            "guests' view",
+            False,
+            "not asked: that takes QEMU",
+            "the line above says what is missing for it",
+        )
     user = "" if chosen.user is None else f"QEMU runs as user {chosen.user[0]}; "
     if chosen.is_hidden:
-        return Check("guests' view", True, f"{user}guests do not see /proc, /sys, /dev, /run, /root and /home of this host")
+        return Check(
+            "guests' view",
+            True,
+            f"{user}guests do not see /proc, /sys, /dev, /run, /root and /home of this host",
+        )
     return Check(
         "guests' view",
         False,
@@ -38,23 +53,43 @@ def _qemu() -> Check:
     except HostError as error:
         return Check("QEMU", False, error.what, error.remedy or "", required=True)
     if version is None:
-        return Check("QEMU", False, f"{qemu.PROGRAM} is missing", f"`{install_command([qemu.PROGRAM])}`", required=True)
+        return Check(
+            "QEMU",
+            False,
+            f"{qemu.PROGRAM} is missing",
+            f"`{install_command([qemu.PROGRAM])}`",
+            required=True,
+        )
     return Check("QEMU", True, f"{version}, {tool(qemu.PROGRAM)}", required=True)
 
 
 def _kernel(name: str) -> Check:
     found = kernels.cached(name)
     if found is None:
-        return Check(f"guest kernel {name}", False, f"not in {cache.root()}", f"`fscost doctor --fetch {name}`, or it is fetched when first used")
+        return Check(
+            f"guest kernel {name}",
+            False,
+            f"not in {cache.root()}",
+            f"`fscost doctor --fetch {name}`, or it is fetched when first used",
+        )
     return Check(f"guest kernel {name}", True, f"Linux {found.version}, {found.vmlinux.parent}")
 
 
 def _kvm(chosen: Confinement | None) -> Check:
     """Asked of a guest, if there is a kernel for one."""
-    found = next((kernel for name in kernels.PACKAGES if (kernel := kernels.cached(name)) is not None), None)
+    found = next(
+        (kernel for name in kernels.PACKAGES if (kernel := kernels.cached(name)) is not None), None
+    )
     if chosen is None or found is None:
-        return Check("KVM", False, "not asked: that takes a guest", "the lines above say what is missing for one")
+        return Check(
+            "KVM",
+            False,
+            "not asked: that takes a guest",
+            "the lines above say what is missing for one",
+        )
     because = accelerator.why_no_kvm(found, chosen)
     if because is None:
         return Check("KVM", True, "a guest answers under it")
-    return Check("KVM", False, because, "guests are emulated instead: bytes as exact, ten times as slow")
+    return Check(
+        "KVM", False, because, "guests are emulated instead: bytes as exact, ten times as slow"
+    )

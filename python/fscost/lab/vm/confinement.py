@@ -1,4 +1,5 @@
-"""How QEMU is confined: the user that it runs as, and the files of the host that it can open (crates/agent/src/confine.rs)."""
+"""How QEMU is confined: the user that it runs as, and the files of the host that it can open
+(crates/agent/src/confine.rs)."""
 
 import contextlib
 import errno
@@ -37,7 +38,8 @@ class Share:
 class Confinement:
     """`user`: the user and group of QEMU and of the disk server, None for those of the caller.
 
-    `is_hidden`: QEMU has a root of its own, in which /proc, /sys, /dev, /run, /root and /home are empty but for `shown`.
+    `is_hidden`: QEMU has a root of its own, in which /proc, /sys, /dev, /run, /root and /home are
+    empty but for `shown`.
     """
 
     agent: Path
@@ -45,7 +47,9 @@ class Confinement:
     is_hidden: bool = False
     shown: tuple[Path, ...] = ()
 
-    def command(self, program: Path, shares: Sequence[Share] = (), device: Path | None = None) -> list[str]:
+    def command(
+        self, program: Path, shares: Sequence[Share] = (), device: Path | None = None
+    ) -> list[str]:
         """`fscost-agent tied` up to the program, whose arguments follow."""
         words = [str(self.agent), "tied", str(os.getpid()), *self.as_user]
         if device is not None:
@@ -70,26 +74,43 @@ class Confinement:
 
 
 def choose(agent: Path, program: str) -> Confinement:
-    """The strictest confinement in which `program` starts here. HostError when root cannot give up root."""
+    """The strictest confinement in which `program` starts here. HostError when root cannot give up
+    root."""
     found = tool(program)
     shown = _working_directory()
     unprivileged = _unprivileged_user() if os.geteuid() == 0 else None
-    users = [unprivileged] if unprivileged is None or _is_initial_namespace() else [unprivileged, None]
+    users = (
+        [unprivileged] if unprivileged is None or _is_initial_namespace() else [unprivileged, None]
+    )
     because = ""
     if found is None:
         raise HostError(f"{program} is missing", f"`{install_command([program])}`")
-    for candidate in (Confinement(agent, user, is_hidden, shown) for is_hidden in (True, False) for user in users):
+    for candidate in (
+        Confinement(agent, user, is_hidden, shown) for is_hidden in (True, False) for user in users
+    ):
         status, _, because = answer([*candidate.command(found), "--version"])
         if status == 0:
             return candidate
-    raise HostError(f"{program} cannot be started for a guest: {because}", "`fscost doctor` looks at what the VM lab needs")
+    raise HostError(
+        f"{program} cannot be started for a guest: {because}",
+        "`fscost doctor` looks at what the VM lab needs",
+    )
 
 
 def answer(command: Sequence[str]) -> tuple[int | None, str, str]:
-    """Status, output and errors of a short command; asked again when somebody kills it: that is no answer."""
+    """Status, output and errors of a short command; asked again when somebody kills it: that is no
+    answer."""
     for _ in range(_TRIES):
         try:
-            done = subprocess.run(command, env=ENVIRONMENT, cwd="/", capture_output=True, text=True, timeout=_PROBE_S, check=False)
+            done = subprocess.run(
+                command,
+                env=ENVIRONMENT,
+                cwd="/",
+                capture_output=True,
+                text=True,
+                timeout=_PROBE_S,
+                check=False,
+            )
         except subprocess.TimeoutExpired as error:
             return None, "", str(error)
         except OSError as error:
@@ -114,14 +135,16 @@ def _unprivileged_user() -> tuple[int, int]:
 
 
 def _is_initial_namespace() -> bool:
-    """Root of another user namespace is somebody else outside, and may have no second user to become."""
+    """Root of another user namespace is somebody else outside, and may have no second user to
+    become."""
     with contextlib.suppress(OSError):
         return tuple(map(int, Path("/proc/self/uid_map").read_text().split())) == _INITIAL
     return True
 
 
 def _working_directory() -> tuple[Path, ...]:
-    """The working directory, which guests see as the caller does. Not a top-level folder or a home: those hold far more than a workload."""
+    """The working directory, which guests see as the caller does. Not a top-level folder or a home:
+    those hold far more than a workload."""
     try:
         here = Path.cwd()
     except OSError:

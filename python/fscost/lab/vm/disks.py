@@ -1,4 +1,5 @@
-"""The recorded disks of a guest: one disk server on the host, which speaks NBD to QEMU and is told of marks by the guest's agent."""
+"""The recorded disks of a guest: one disk server on the host, which speaks NBD to QEMU and is told
+of marks by the guest's agent."""
 
 import contextlib
 import os
@@ -29,14 +30,23 @@ class ServerError(HostError):
 
 
 class DiskServer:
-    """`fscost-disk serve --nbd`, ended when the block ends. Its socket is abstract (unix(7)): it lies in no folder, and serves our own user alone."""
+    """`fscost-disk serve --nbd`, ended when the block ends. Its socket is abstract (unix(7)): it
+    lies in no folder, and serves our own user alone."""
 
     def __init__(self, command: Sequence[str], errors: Path) -> None:
         self.name = f"fscost-{secrets.token_hex(8)}"
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, files.growing(errors, again=True) as stderr:
             self._process = subprocess.Popen(
-                [*command, "--nbd", f"@{self.name}", "--control-fd", str(theirs.fileno()), "--ppid", str(os.getpid())],
+                [
+                    *command,
+                    "--nbd",
+                    f"@{self.name}",
+                    "--control-fd",
+                    str(theirs.fileno()),
+                    "--ppid",
+                    str(os.getpid()),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
@@ -59,12 +69,16 @@ class DiskServer:
             ready = self._ours.recv(_MESSAGE_BYTES, socket.MSG_PEEK)
         self._ours.settimeout(None)
         if not ready.startswith(b'{"ready"'):
-            raise ServerError(f"the disk server did not start: {ready.decode(errors='replace') or 'it ended'}")
+            raise ServerError(
+                f"the disk server did not start: {ready.decode(errors='replace') or 'it ended'}"
+            )
 
     def check(self) -> None:
         """ServerError when it has ended: whatever failed beside it, failed for that."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            raise ServerError(f"the disk server ended with status {self._process.wait(timeout=_DYING_S)}")
+            raise ServerError(
+                f"the disk server ended with status {self._process.wait(timeout=_DYING_S)}"
+            )
 
     def check_killed(self) -> None:
         """ServerError when a signal ended it. By itself it ends with every guest."""
@@ -73,7 +87,8 @@ class DiskServer:
                 raise ServerError(f"the disk server ended with status {status}")
 
     def relay(self, machine: Qemu) -> tuple[int, ...]:
-        """Pass messages on between the guest's port, a line each, and the server, a packet each; gives the threads that do."""
+        """Pass messages on between the guest's port, a line each, and the server, a packet each;
+        gives the threads that do."""
         self._relay = [
             threading.Thread(target=self._to_server, args=(machine.control,), daemon=True),
             threading.Thread(target=self._to_guest, args=(machine.control,), daemon=True),
@@ -88,7 +103,14 @@ class DiskServer:
             node = f"disk{number}"
             server = {"type": "unix", "path": self.name, "abstract": True}
             machine.monitor.execute(
-                "blockdev-add", **{"driver": "nbd", "node-name": node, "server": server, "export": disk.name, "discard": "unmap"}
+                "blockdev-add",
+                **{
+                    "driver": "nbd",
+                    "node-name": node,
+                    "server": server,
+                    "export": disk.name,
+                    "discard": "unmap",
+                },
             )
             machine.plug(
                 "virtio-blk-pci",
@@ -99,7 +121,8 @@ class DiskServer:
                 **{"request-merging": False},
                 logical_block_size=disk.logical_block_bytes,
                 physical_block_size=disk.physical_block_bytes,
-                # Else QEMU reads the first sector to guess them (hw/block/hd-geometry.c), a read that no guest asked for.
+                # Else QEMU reads the first sector to guess them (hw/block/hd-geometry.c), a read
+                # that no guest asked for.
                 cyls=1024,
                 heads=16,
                 secs=63,
@@ -107,7 +130,9 @@ class DiskServer:
 
     def _to_server(self, port: socket.socket) -> None:
         with contextlib.suppress(OSError, ValueError), port.makefile("rb") as lines:
-            while len(line := lines.readline(_MESSAGE_BYTES)) < _MESSAGE_BYTES and line.endswith(b"\n"):
+            while len(line := lines.readline(_MESSAGE_BYTES)) < _MESSAGE_BYTES and line.endswith(
+                b"\n"
+            ):
                 self._ours.sendall(line[:-1])
         # The guest has hung up, or talks nonsense: without anybody to listen to, the server ends.
         with contextlib.suppress(OSError):
@@ -121,7 +146,8 @@ class DiskServer:
             port.shutdown(socket.SHUT_WR)
 
     def end(self) -> None:
-        """Once the machine has ended. A server that was told to finish ends by itself; another has nobody left to speak to."""
+        """Once the machine has ended. A server that was told to finish ends by itself; another has
+        nobody left to speak to."""
         try:
             self._process.wait(timeout=_END_S if self._is_finished else 0)
         except subprocess.TimeoutExpired:
@@ -134,5 +160,10 @@ class DiskServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.end()

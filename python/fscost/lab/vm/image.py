@@ -1,4 +1,5 @@
-"""A guest's initramfs: the agent as its first process, and the modules that it loads. Nothing else; the userland is the host's."""
+"""A guest's initramfs: the agent as its first process, and the modules that it loads. Nothing else;
+the userland is the host's."""
 
 from pathlib import Path
 
@@ -8,10 +9,25 @@ from fscost.lab.vm.modules import Modules
 
 TRANSPORT = ("virtio_pci", "virtio_console")
 """Without these a guest cannot say that it is there."""
-# Those that provide what others only ask for by an alias come first: libcrc32c asks for `crc32c` (docs of lab/vm/modules.py).
+# Those that provide what others only ask for by an alias come first: libcrc32c asks for `crc32c`
+# (docs of lab/vm/modules.py).
 _PROVIDERS = (
-    *("crc32c_generic", "crc32_generic", "crc32c_cryptoapi", "crc32_cryptoapi"),  # the latter since 6.16
-    *("blake2b_generic", "xxhash_generic", "sha256_generic", "sha256", "lzo", "lz4", "zstd", "deflate"),
+    *(
+        "crc32c_generic",
+        "crc32_generic",
+        "crc32c_cryptoapi",
+        "crc32_cryptoapi",
+    ),  # the latter since 6.16
+    *(
+        "blake2b_generic",
+        "xxhash_generic",
+        "sha256_generic",
+        "sha256",
+        "lzo",
+        "lz4",
+        "zstd",
+        "deflate",
+    ),
 )
 _DEVICES = ("virtio_blk", "9p", "9pnet_virtio", "overlay", "fuse", "loop")
 FILE_SYSTEMS = {
@@ -30,14 +46,32 @@ FILE_SYSTEMS = {
 }
 """Types, each with the module that mounts it."""
 _LANGUAGES = ("nls_cp437", "nls_ascii", "nls_utf8", "nls_iso8859-1")
-RAID = {"linear": "linear", "0": "raid0", "1": "raid1", "4": "raid456", "5": "raid456", "6": "raid456", "10": "raid10"}
-"""Levels of md, each with the module that runs it. Linux dropped `linear` in 6.8 and has it again since 6.14."""
+RAID = {
+    "linear": "linear",
+    "0": "raid0",
+    "1": "raid1",
+    "4": "raid456",
+    "5": "raid456",
+    "6": "raid456",
+    "10": "raid10",
+}
+"""Levels of md, each with the module that runs it. Linux dropped `linear` in 6.8 and has it again
+since 6.14."""
 
 
 def wanted(kernel: GuestKernel) -> tuple[str, ...]:
-    """Every module that some cell may need, in an order that works: loading them takes seconds under emulation, so a snapshot has them all."""
+    """Every module that some cell may need, in an order that works: loading them takes seconds
+    under emulation, so a snapshot has them all."""
     modules = Modules(kernel.modules)
-    every = (*TRANSPORT, *_PROVIDERS, *_DEVICES, *_LANGUAGES, *dict.fromkeys(FILE_SYSTEMS.values()), "md_mod", *dict.fromkeys(RAID.values()))
+    every = (
+        *TRANSPORT,
+        *_PROVIDERS,
+        *_DEVICES,
+        *_LANGUAGES,
+        *dict.fromkeys(FILE_SYSTEMS.values()),
+        "md_mod",
+        *dict.fromkeys(RAID.values()),
+    )
     return tuple(name for name in every if modules.has(name))
 
 

@@ -1,5 +1,7 @@
-"""An initramfs, uncompressed: under emulation any unpacking costs more than it saves. The format is `newc`
-(Documentation/driver-api/early-userspace/buffer-format.rst): a header of hexadecimal numbers, the name, the content, each padded to four bytes."""
+"""An initramfs, uncompressed: under emulation any unpacking costs more than it saves. The format is
+`newc`
+(Documentation/driver-api/early-userspace/buffer-format.rst): a header of hexadecimal numbers, the
+name, the content, each padded to four bytes."""
 
 import stat
 from dataclasses import dataclass, field
@@ -20,7 +22,8 @@ class Initramfs:
         self._add(path, stat.S_IFREG | mode, content)
 
     def character_device(self, path: str, major: int, minor: int) -> None:
-        """A node: the kernel's first process needs `dev/console`, and devtmpfs is not mounted yet. Needs no root: it is only told of."""
+        """A node: the kernel's first process needs `dev/console`, and devtmpfs is not mounted yet.
+        Needs no root: it is only told of."""
         self._add(path, stat.S_IFCHR | 0o600, b"", (major, minor))
 
     def to_bytes(self) -> bytes:

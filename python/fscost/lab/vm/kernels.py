@@ -1,4 +1,5 @@
-"""Guest kernels: a distribution's package, fetched by the distribution's own client and unpacked without installing it. No root.
+"""Guest kernels: a distribution's package, fetched by the distribution's own client and unpacked
+without installing it. No root.
 
 A kernel is kept below the user's cache, complete or not at all: `vmlinux`, `modules/`, `VERSION`.
 """
@@ -16,7 +17,8 @@ from fscost.errors import HostError, InputError
 from fscost.lab.vm import cache, vmlinux
 
 PACKAGES = {"6.12": "linux-image-6.12-amd64", "6.1": "linux-image-amd64"}
-"""Debian 12's names; each depends on the package of the newest build, whose name has its version in it."""
+"""Debian 12's names; each depends on the package of the newest build, whose name has its version in
+it."""
 DEFAULT = "6.12"
 
 
@@ -44,7 +46,10 @@ def cached(name: str) -> GuestKernel | None:
 def fetch(name: str = DEFAULT, say: Callable[[str], None] = lambda _: None) -> GuestKernel:
     """The kernel, from the cache or from the distribution."""
     if name not in PACKAGES:
-        raise InputError(f"no guest kernel is called {name!r}", f"there are {', '.join(PACKAGES)}; or name files: --kernel VMLINUZ --modules DIR")
+        raise InputError(
+            f"no guest kernel is called {name!r}",
+            f"there are {', '.join(PACKAGES)}; or name files: --kernel VMLINUZ --modules DIR",
+        )
     folder = cache.root() / "kernels" / name
 
     def make(made: Path) -> None:
@@ -54,20 +59,30 @@ def fetch(name: str = DEFAULT, say: Callable[[str], None] = lambda _: None) -> G
     _checked(folder, make, say)
     found = cached(name)
     if found is None:
-        raise HostError(f"{cache.root() / 'kernels' / name} is not complete", "remove it, and try again")
+        raise HostError(
+            f"{cache.root() / 'kernels' / name} is not complete", "remove it, and try again"
+        )
     return found
 
 
 def of_files(image: Path, modules: Path) -> GuestKernel:
-    """A kernel that somebody names: `modules` is its `/lib/modules/VERSION`, or a folder that holds that alone below `lib/modules`."""
+    """A kernel that somebody names: `modules` is its `/lib/modules/VERSION`, or a folder that holds
+    that alone below `lib/modules`."""
     try:
         content = image.read_bytes()
     except OSError as error:
-        raise InputError(f"{image}: {error.strerror}", "name a kernel's image: --kernel VMLINUZ --modules DIR") from None
-    folders = [modules] if (modules / "modules.builtin").is_file() else sorted(modules.glob("lib/modules/*"))
+        raise InputError(
+            f"{image}: {error.strerror}", "name a kernel's image: --kernel VMLINUZ --modules DIR"
+        ) from None
+    folders = (
+        [modules]
+        if (modules / "modules.builtin").is_file()
+        else sorted(modules.glob("lib/modules/*"))
+    )
     if len(folders) != 1 or not (folders[0] / "modules.builtin").is_file():
         raise InputError(
-            f"{modules} is no folder of a kernel's modules: it has no modules.builtin", "name what is /lib/modules/VERSION for that kernel"
+            f"{modules} is no folder of a kernel's modules: it has no modules.builtin",
+            "name what is /lib/modules/VERSION for that kernel",
         )
     digest = hashlib.sha256(content).hexdigest()[:16]
 
@@ -76,7 +91,9 @@ def of_files(image: Path, modules: Path) -> GuestKernel:
         (folder / "vmlinux").chmod(0o644)  # QEMU may be another user
 
     unpacked = _checked(cache.root() / "kernels" / digest, make, lambda _: None) / "vmlinux"
-    return GuestKernel(vmlinux.version(unpacked.read_bytes()) or folders[0].name, unpacked, folders[0])
+    return GuestKernel(
+        vmlinux.version(unpacked.read_bytes()) or folders[0].name, unpacked, folders[0]
+    )
 
 
 def _checked(folder: Path, make: Callable[[Path], None], say: Callable[[str], None]) -> Path:
@@ -102,9 +119,16 @@ def _make(package: str, made: Path) -> None:
     _run(["dpkg-deb", "--extract", str(archives[0]), str(unpacked)], work)
     images = sorted((unpacked / "boot").glob("vmlinuz-*"))
     # Merged /usr moved the modules in newer packages.
-    folders = sorted(path for base in ("lib/modules", "usr/lib/modules") for path in (unpacked / base).glob("*") if path.is_dir())
+    folders = sorted(
+        path
+        for base in ("lib/modules", "usr/lib/modules")
+        for path in (unpacked / base).glob("*")
+        if path.is_dir()
+    )
     if len(images) != 1 or len(folders) != 1:
-        raise HostError(f"{versioned} has {len(images)} kernels and {len(folders)} folders of modules, not one of each")
+        raise HostError(
+            f"{versioned} has {len(images)} kernels and {len(folders)} folders of modules, not one of each"
+        )
     (made / "vmlinux").write_bytes(vmlinux.unpack(images[0].read_bytes(), images[0].name))
     (made / "vmlinux").chmod(0o644)  # QEMU may be another user
     shutil.move(folders[0], made / "modules")
@@ -115,7 +139,10 @@ def _versioned(package: str) -> str:
     text = _run(["apt-cache", "depends", package], Path("/"))
     found = re.search(r"^\s*Depends: (linux-image-\S+)$", text, re.MULTILINE)
     if found is None:
-        raise HostError(f"apt knows no package {package}", "`sudo apt-get update`, or name files: --kernel VMLINUZ --modules DIR")
+        raise HostError(
+            f"apt knows no package {package}",
+            "`sudo apt-get update`, or name files: --kernel VMLINUZ --modules DIR",
+        )
     return found[1]
 
 
@@ -127,10 +154,19 @@ def _last_line(text: str) -> str:
 def _run(command: list[str], folder: Path) -> str:
     environment = os.environ | {"LC_ALL": "C"}
     try:
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False)
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HostError(
-            f"{command[0]}: {error}", "guest kernels come from Debian's packages; or name files: --kernel VMLINUZ --modules DIR"
+            f"{command[0]}: {error}",
+            "guest kernels come from Debian's packages; or name files: --kernel VMLINUZ --modules DIR",
         ) from None
     if done.returncode != 0:
         remedy = "is the network there? `sudo apt-get update` may help"

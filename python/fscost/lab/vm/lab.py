@@ -1,6 +1,7 @@
 """The VM lab: each cell in a throwaway virtual machine with a stock kernel, without any privilege.
 
-The guest's userland is the host's root, read-only; its disks are recorded on the host. Nothing of a cell outlives it but its folder.
+The guest's userland is the host's root, read-only; its disks are recorded on the host. Nothing of a
+cell outlives it but its folder.
 """
 
 import contextlib
@@ -18,7 +19,17 @@ from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.cell import plan
 from fscost.lab.cell.binaries import Binaries, find_binaries
 from fscost.lab.cell.commands import commands
-from fscost.lab.cell.events import MAX_EVENTS, Alive, Bye, Done, Event, Failed, Interval, Output, ProtocolError
+from fscost.lab.cell.events import (
+    MAX_EVENTS,
+    Alive,
+    Bye,
+    Done,
+    Event,
+    Failed,
+    Interval,
+    Output,
+    ProtocolError,
+)
 from fscost.lab.cell.measure import measure
 from fscost.lab.cell.requirements import PlanFormat, plan_of, why_not
 from fscost.lab.vm import accelerator, cache, confinement, image, kernels, qemu, snapshot, turns
@@ -39,7 +50,8 @@ _ROOT = Share("root", Path("/"))
 _ROOT_SLOT, _INPUT_SLOT = 0x6, 0x7
 _HOME = "/run/fscost"
 _SLOWNESS = 20
-"""An emulated guest's second may take so many of ours; its own agent limits each step by its own clock."""
+"""An emulated guest's second may take so many of ours; its own agent limits each step by its own
+clock."""
 _OFF_S = 20
 _OVERHEAD_S = 3.0
 _BYTES_PER_S = 100e6
@@ -52,7 +64,8 @@ _BESIDE_BYTES = 512 << 20
 class VmLab:
     """Cells in virtual machines, under the kernel that their profile names.
 
-    `images`: for each kernel that is named by its image, the folder of its modules. `say` hears what takes long and is done once.
+    `images`: for each kernel that is named by its image, the folder of its modules. `say` hears
+    what takes long and is done once.
     """
 
     name = "vm"
@@ -81,7 +94,8 @@ class VmLab:
 
     @property
     def side_by_side(self) -> int:
-        """Emulated guests have clocks of their own, so that neighbours slow them down and change nothing; under KVM they share the host's time."""
+        """Emulated guests have clocks of their own, so that neighbours slow them down and change
+        nothing; under KVM they share the host's time."""
         if not self._accelerated().is_emulated:
             return 1
         room = host.memory_bytes("MemAvailable") // (qemu.MEMORY_BYTES + _BESIDE_BYTES)
@@ -96,13 +110,17 @@ class VmLab:
 
     def guess_s(self, write_bytes: int) -> float:
         """What a cell that writes so much may take."""
-        return _OVERHEAD_S + write_bytes / (_EMULATED_BYTES_PER_S if self._accelerated().is_emulated else _BYTES_PER_S)
+        return _OVERHEAD_S + write_bytes / (
+            _EMULATED_BYTES_PER_S if self._accelerated().is_emulated else _BYTES_PER_S
+        )
 
     def check(self) -> None:
         """Raise HostError when no cell at all can run here."""
         because = self.why_none()
         if because is not None:
-            raise HostError(f"the VM lab cannot run here: {because}", "`fscost doctor` looks at everything")
+            raise HostError(
+                f"the VM lab cannot run here: {because}", "`fscost doctor` looks at everything"
+            )
         capture.require_native()
 
     def why_none(self) -> str | None:
@@ -123,23 +141,31 @@ class VmLab:
         kernel, array = self._guest_kernel(cell.profile), cell.profile.array
         if array is not None and not image.assembles(kernel, array.level):
             return f"Linux {kernel.version} has no md level {array.level}; name another guest kernel with --kernel"
-        return why_not(cell, disk_size_bytes, self._plan_format, lambda type_: _why_no_type(kernel, type_))
+        return why_not(
+            cell, disk_size_bytes, self._plan_format, lambda type_: _why_no_type(kernel, type_)
+        )
 
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
-        """Every command `run` would execute, as shell text, for --dry-run; after QEMU's, they are the guest's."""
+        """Every command `run` would execute, as shell text, for --dry-run; after QEMU's, they are
+        the guest's."""
         cell = plan.with_probe_alone(cell, options)
         formatted = self._formatted(cell, options)
         machine = qemu.Machine(qemu.EMULATION, "VMLINUX", "INITRAMFS")
         servers = [
             f"{shlex.join(plan.disk_server(cell, options, self._binaries))} --nbd @fscost",
-            shlex.join([qemu.PROGRAM, *machine.arguments(), *qemu.share_arguments(_ROOT.tag, _ROOT.folder)]),
+            shlex.join(
+                [qemu.PROGRAM, *machine.arguments(), *qemu.share_arguments(_ROOT.tag, _ROOT.folder)]
+            ),
         ]
         return commands(cell, options, formatted, _place(cell, qemu.EMULATION), servers)
 
     def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
         """The host's, and what guests of these profiles are."""
         guest = {
-            "kernels": {profile.kernel or kernels.DEFAULT: self._guest_kernel(profile).version for profile in profiles},
+            "kernels": {
+                profile.kernel or kernels.DEFAULT: self._guest_kernel(profile).version
+                for profile in profiles
+            },
             "accelerator": self._accelerated().name,
             "qemu": qemu.version(),
             "memory_bytes": qemu.MEMORY_BYTES,
@@ -156,17 +182,29 @@ class VmLab:
         try:
             taken = self._snapshot(cell)
             attempt = self._attempt(probed, options, taken, on_step)
-            if attempt.is_suspect and not self._is_interrupted and self._renew(cell, taken, attempt.result.because):
+            if (
+                attempt.is_suspect
+                and not self._is_interrupted
+                and self._renew(cell, taken, attempt.result.because)
+            ):
                 attempt = self._attempt(probed, options, self._snapshot(cell), on_step)
         except (KilledError, SlowError) as error:
-            return CellResult(cell, "failed", f"the guest of {cell.id} failed: {error.what}", kind="guest")
+            return CellResult(
+                cell, "failed", f"the guest of {cell.id} failed: {error.what}", kind="guest"
+            )
         return replace(attempt.result, cell=cell)
 
     def _formatted(self, cell: Cell, options: LabOptions) -> FormatPlan:
-        return with_seeded_uuid(self._plan_format(cell.profile, options.disk_size_bytes, cell.seed), cell.seed)
+        return with_seeded_uuid(
+            self._plan_format(cell.profile, options.disk_size_bytes, cell.seed), cell.seed
+        )
 
-    def _attempt(self, cell: Cell, options: LabOptions, taken: Snapshot, on_step: Callable[[str], None]) -> "_Attempt":
-        attempt = _Attempt({"accelerator": taken.accelerator.name, "is_emulated": taken.accelerator.is_emulated})
+    def _attempt(
+        self, cell: Cell, options: LabOptions, taken: Snapshot, on_step: Callable[[str], None]
+    ) -> "_Attempt":
+        attempt = _Attempt(
+            {"accelerator": taken.accelerator.name, "is_emulated": taken.accelerator.is_emulated}
+        )
         formatted = self._formatted(cell, options)
         built = plan.build(cell, options, formatted, _place(cell, taken.accelerator))
 
@@ -188,7 +226,16 @@ class VmLab:
                 raise ProtocolError(error.what) from None
 
         is_emulated = taken.accelerator.is_emulated
-        result = measure(cell, options, built, agent, on_step, disk_model=DISK_MODEL, is_emulated=is_emulated, in_guest=True)
+        result = measure(
+            cell,
+            options,
+            built,
+            agent,
+            on_step,
+            disk_model=DISK_MODEL,
+            is_emulated=is_emulated,
+            in_guest=True,
+        )
         # What runs in a guest in place of the disk server only passes messages on.
         result.samples = [each for each in result.samples if each.metric != "cpu_disk_server_s"]
         result.facts["guest"] = attempt.how | {"kernel": taken.kernel_version}
@@ -196,7 +243,13 @@ class VmLab:
         return attempt
 
     def _in_guest(
-        self, cell: Cell, options: LabOptions, built: dict[str, Any], taken: Snapshot, hear: Callable[[Event], None], attempt: "_Attempt"
+        self,
+        cell: Cell,
+        options: LabOptions,
+        built: dict[str, Any],
+        taken: Snapshot,
+        hear: Callable[[Event], None],
+        attempt: "_Attempt",
     ) -> str:
         paths = plan.Paths(options.cell_dir)
         input_ = cell.workload.input
@@ -204,7 +257,10 @@ class VmLab:
         untimed = ["--untimed"] if taken.accelerator.is_emulated else []
         shares = (_ROOT,) if input_ is None else (_ROOT, Share("input", input_.absolute()))
         with (
-            DiskServer([*plan.disk_server(cell, options, self._binaries), *untimed, *confined.as_user], paths.agent_errors) as server,
+            DiskServer(
+                [*plan.disk_server(cell, options, self._binaries), *untimed, *confined.as_user],
+                paths.agent_errors,
+            ) as server,
             self._machine(cell, taken, shares, attempt.how) as machine,
             self._interruptible(machine),
             self._processors.one() as processor,
@@ -218,7 +274,9 @@ class VmLab:
                 if taken.accelerator.is_emulated:
                     party = turns.Party(machine.guest_thread(), (machine.pid, server.pid), relay)
                     attempt.how["takes_turns"] = party.take(processor)
-                    bounded.enter_context(party.bounded(lambda: attempt.how.update(takes_turns=False)))
+                    bounded.enter_context(
+                        party.bounded(lambda: attempt.how.update(takes_turns=False))
+                    )
                 order = {
                     "root": _ROOT.tag,
                     "input": None if input_ is None else "input",
@@ -230,7 +288,9 @@ class VmLab:
                 server.check()
                 blamed = machine.blamed(HostError(getattr(error, "what", str(error))))
                 raise type(blamed)(f"{blamed.what}; {machine.last_words()}") from None
-            limit_s = plan.deadline_s(cell, options, _SLOWNESS if taken.accelerator.is_emulated else 1)
+            limit_s = plan.deadline_s(
+                cell, options, _SLOWNESS if taken.accelerator.is_emulated else 1
+            )
             try:
                 _listen(port, limit_s, hear, output)
             except ProtocolError as error:
@@ -246,10 +306,16 @@ class VmLab:
                 f"; its kernel said last: {words}" if words else ""
             )
 
-    def _machine(self, cell: Cell, taken: Snapshot, shares: tuple[Share, ...], how: dict[str, Any]) -> Qemu:
-        """Restored; from a snapshot made again where that fails; booted where that fails too. Said in the facts."""
+    def _machine(
+        self, cell: Cell, taken: Snapshot, shares: tuple[Share, ...], how: dict[str, Any]
+    ) -> Qemu:
+        """Restored; from a snapshot made again where that fails; booted where that fails too. Said
+        in the facts."""
         confined = self._confined()
-        how["confinement"] = {"user": None if confined.user is None else confined.user[0], "is_hidden": confined.is_hidden}
+        how["confinement"] = {
+            "user": None if confined.user is None else confined.user[0],
+            "is_hidden": confined.is_hidden,
+        }
         try:
             machine = taken.restore(confined, shares)
             how["started"] = "restored"
@@ -271,12 +337,15 @@ class VmLab:
         return machine
 
     def _renew(self, cell: Cell, taken: Snapshot, because: str) -> bool:
-        """Make the snapshot again, once: where a new one does not work either, it is not the snapshot's fault. False: that was done before."""
+        """Make the snapshot again, once: where a new one does not work either, it is not the
+        snapshot's fault. False: that was done before."""
         with self._making:
             if taken.folder in self._renewed:
                 return False
             self._renewed.add(taken.folder)
-            self._say(f"a guest could not continue from the snapshot {taken.folder}: {because}; it is made again")
+            self._say(
+                f"a guest could not continue from the snapshot {taken.folder}: {because}; it is made again"
+            )
             cache.discard(taken.folder)
             self._snapshots.pop(self._guest_kernel(cell.profile), None)
         return True
@@ -299,7 +368,9 @@ class VmLab:
             kernel = self._guest_kernel(cell.profile)
             found = self._snapshots.get(kernel)
             if found is None:
-                found = snapshot.take(kernel, self._confined(), self._accelerated(), self._say, self._interruptible)
+                found = snapshot.take(
+                    kernel, self._confined(), self._accelerated(), self._say, self._interruptible
+                )
                 self._snapshots[kernel] = found
         return found
 
@@ -307,13 +378,19 @@ class VmLab:
         name = profile.kernel or kernels.DEFAULT
         if name not in self._kernels:
             modules = self._images.get(name)
-            self._kernels[name] = kernels.fetch(name, self._say) if modules is None else kernels.of_files(Path(name), modules)
+            self._kernels[name] = (
+                kernels.fetch(name, self._say)
+                if modules is None
+                else kernels.of_files(Path(name), modules)
+            )
         return self._kernels[name]
 
     def _accelerated(self) -> Accelerator:
         """By a probe with whichever kernel is there first: the answer is about this host."""
         if self._accelerator is None:
-            kernel = next(iter(self._kernels.values()), None) or kernels.fetch(kernels.DEFAULT, self._say)
+            kernel = next(iter(self._kernels.values()), None) or kernels.fetch(
+                kernels.DEFAULT, self._say
+            )
             self._accelerator = accelerator.choose(kernel, self._confined())
         return self._accelerator
 
@@ -344,9 +421,11 @@ class _Attempt:
 
 
 def with_seeded_uuid(formatted: FormatPlan, seed: int) -> FormatPlan:
-    """The plan, in which mkfs.xfs gets a UUID of the seed: in a guest no other xfs is mounted that could have the same.
+    """The plan, in which mkfs.xfs gets a UUID of the seed: in a guest no other xfs is mounted that
+    could have the same.
 
-    A random one changes what is written: xfs keeps it in every block of metadata, and its checksums in the log.
+    A random one changes what is written: xfs keeps it in every block of metadata, and its checksums
+    in the log.
     """
     uuid = ("-m", f"uuid={seeded_uuid(seed, 'file system')}")
 
@@ -366,7 +445,8 @@ def _give(machine: Qemu, server: DiskServer, cell: Cell, shares: Sequence[Share]
 
 
 def _listen(port: Port, limit_s: float, hear: Callable[[Event], None], output: BinaryIO) -> None:
-    """To the guest's last word; what its commands printed goes to `output`, the rest is the cell's story."""
+    """To the guest's last word; what its commands printed goes to `output`, the rest is the cell's
+    story."""
     heard = 0
     for event in port.events(limit_s):
         match event:
@@ -377,7 +457,9 @@ def _listen(port: Port, limit_s: float, hear: Callable[[Event], None], output: B
             case Output(text):
                 output.write(text.encode(errors="replace"))
                 if output.tell() > MAX_OUTPUT_BYTES:
-                    raise ProtocolError(f"its commands printed more than {MAX_OUTPUT_BYTES >> 20} MiB")
+                    raise ProtocolError(
+                        f"its commands printed more than {MAX_OUTPUT_BYTES >> 20} MiB"
+                    )
             case _:
                 heard += 1
                 if heard > MAX_EVENTS:

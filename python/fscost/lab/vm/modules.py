@@ -1,8 +1,11 @@
 """Which modules of a kernel package a guest needs, and in what order they must be loaded.
 
-A package has no `modules.dep` (depmod makes it when the package is installed): each module names what it needs in its section `.modinfo`
-(modinfo(8)), as `depends=`, and as `softdep=pre: …` what must be there though no symbol needs it. Where that is an alias (libcrc32c
-asks for `crc32c`, which crc32c_generic provides) it is not found by name: whoever asks for modules names such providers first.
+A package has no `modules.dep` (depmod makes it when the package is installed): each module names
+what it needs in its section `.modinfo`
+(modinfo(8)), as `depends=`, and as `softdep=pre: …` what must be there though no symbol needs it.
+Where that is an alias (libcrc32c
+asks for `crc32c`, which crc32c_generic provides) it is not found by name: whoever asks for modules
+names such providers first.
 """
 
 import lzma
@@ -32,7 +35,11 @@ class Modules:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._paths = {_name(path.name): path for path in sorted(folder.rglob("*.ko*")) if path.name.endswith(_SUFFIXES)}
+        self._paths = {
+            _name(path.name): path
+            for path in sorted(folder.rglob("*.ko*"))
+            if path.name.endswith(_SUFFIXES)
+        }
         builtin = folder / "modules.builtin"
         lines = builtin.read_text().splitlines() if builtin.is_file() else []
         self._builtin = frozenset(_name(line.rsplit("/", 1)[-1]) for line in lines)
@@ -42,7 +49,8 @@ class Modules:
         return _name(name) in self._paths or _name(name) in self._builtin
 
     def load_order(self, wanted: Iterable[str]) -> list[Module]:
-        """`wanted` and all that they need, each after what it needs. What the kernel does not have is left out: `has` tells."""
+        """`wanted` and all that they need, each after what it needs. What the kernel does not have
+        is left out: `has` tells."""
         order: dict[str, Module] = {}
         # Each with its visitor's place: a package with a circle ends all the same.
         under_way: set[str] = set()
@@ -64,7 +72,13 @@ class Modules:
         path = self._paths[name]
         content = _unpacked(path)
         information = list(_modinfo(content, path))
-        depends = tuple(_name(word) for key, value in information if key == "depends" for word in value.split(",") if word)
+        depends = tuple(
+            _name(word)
+            for key, value in information
+            if key == "depends"
+            for word in value.split(",")
+            if word
+        )
         return Module(name, content, depends, tuple(_soft_depends(information)))
 
 
@@ -98,7 +112,8 @@ def _unpacked(path: Path) -> bytes:
 
 
 def _modinfo(content: bytes, path: Path) -> Iterator[tuple[str, str]]:
-    """The section's `key=value` texts. Modules are 64-bit little-endian ELF objects on every machine that guests are made for."""
+    """The section's `key=value` texts. Modules are 64-bit little-endian ELF objects on every
+    machine that guests are made for."""
     section = sections(content, path).get(b".modinfo", b"")
     for text in section.split(b"\0"):
         key, equals, value = text.decode("utf-8", "replace").partition("=")
@@ -110,14 +125,22 @@ def sections(content: bytes, path: Path) -> Mapping[bytes, bytes]:
     """Sections of an ELF object by name (elf(5))."""
     try:
         if content[:6] != b"\x7fELF\x02\x01":
-            raise InputError(f"{path} is no 64-bit little-endian ELF object", "fetch the kernel again")
+            raise InputError(
+                f"{path} is no 64-bit little-endian ELF object", "fetch the kernel again"
+            )
         table_at, entry_bytes, count, names_index = (
             struct.unpack_from("<Q", content, 0x28)[0],
             *struct.unpack_from("<HHH", content, 0x3A),
         )
-        entries = [struct.unpack_from("<II16xQQ", content, table_at + number * entry_bytes) for number in range(count)]
+        entries = [
+            struct.unpack_from("<II16xQQ", content, table_at + number * entry_bytes)
+            for number in range(count)
+        ]
         _, _, names_at, names_bytes = entries[names_index]
     except (struct.error, IndexError):
         raise InputError(f"{path} is cut short", "fetch the kernel again") from None
     names = content[names_at : names_at + names_bytes]
-    return {names[name_at:].split(b"\0", 1)[0]: content[at : at + length] for name_at, _, at, length in entries}
+    return {
+        names[name_at:].split(b"\0", 1)[0]: content[at : at + length]
+        for name_at, _, at, length in entries
+    }

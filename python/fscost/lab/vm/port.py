@@ -13,7 +13,8 @@ from fscost.lab.cell.lines import Lines
 from fscost.lab.vm.qemu import Qemu
 
 SILENCE_S = 120
-"""A guest says that it is alive every other second of its own time, which under emulation on a busy machine may take ten of ours."""
+"""A guest says that it is alive every other second of its own time, which under emulation on a busy
+machine may take ten of ours."""
 
 
 class Port:
@@ -34,25 +35,33 @@ class Port:
         except ProtocolError as error:
             because = str(error)
         words = self._machine.last_words()
-        raise HostError(f"the guest did not start: {because}{words and chr(10)}{words}", "`fscost doctor` looks at what the VM lab needs")
+        raise HostError(
+            f"the guest did not start: {because}{words and chr(10)}{words}",
+            "`fscost doctor` looks at what the VM lab needs",
+        )
 
     def order(self, order: dict[str, Any], go_on: Callable[[], None]) -> None:
-        """What the guest is to do. What of it a socket holds lies there before a machine that was stopped goes on: it comes at no instant of the host's."""
+        """What the guest is to do. What of it a socket holds lies there before a machine that was
+        stopped goes on: it comes at no instant of the host's."""
         line = json.dumps(order).encode() + b"\n"
         sent = self._machine.events.send(line, socket.MSG_DONTWAIT)
         go_on()
         self._machine.events.sendall(line[sent:])
 
     def events(self, limit_s: float) -> Iterator[Event]:
-        """Until the guest hangs up. ProtocolError, with what its kernel said last, when it is silent for too long, or talks too long or nonsense."""
+        """Until the guest hangs up. ProtocolError, with what its kernel said last, when it is
+        silent for too long, or talks too long or nonsense."""
         try:
             for line in self._lines.until(time.monotonic() + limit_s, SILENCE_S):
                 event = parse(line)
                 if isinstance(event, Bye):
-                    # It waits for that: what QEMU has not handed over when the machine powers off is lost.
+                    # It waits for that: what QEMU has not handed over when the machine powers off
+                    # is lost.
                     with contextlib.suppress(OSError):
                         self._machine.events.sendall(b"\n")
                 yield event
         except ProtocolError as error:
             words = self._machine.last_words()
-            raise type(error)(f"{error}; its kernel said last: {words}" if words else str(error)) from None
+            raise type(error)(
+                f"{error}; its kernel said last: {words}" if words else str(error)
+            ) from None

@@ -1,6 +1,8 @@
-"""One QEMU process: what its machine is made of, its monitor and its ports. It dies with the thread that started it.
+"""One QEMU process: what its machine is made of, its monitor and its ports. It dies with the thread
+that started it.
 
-The machine is that of /work/shared/facts (docs/vm.md): `pc`, one processor, everything of a cell plugged after the start, so that one snapshot serves all.
+The machine is that of /work/shared/facts (docs/vm.md): `pc`, one processor, everything of a cell
+plugged after the start, so that one snapshot serves all.
 """
 
 import contextlib
@@ -27,7 +29,8 @@ CONSOLE_BYTES = 16 << 10
 """Of what the guest's kernel said, this much is kept: the end."""
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 _KERNEL_WORDS = "console=ttyS0 quiet panic=-1 norandmaps cryptomgr.notests mitigations=off random.trust_cpu=on rodata=off initcall_blacklist=jent_mod_init,trace_eval_init"
-"""`norandmaps`: where a program lies comes from when interrupts came before, and how long it takes from where it lies."""
+"""`norandmaps`: where a program lies comes from when interrupts came before, and how long it takes
+from where it lies."""
 _REASON = re.compile(
     r"Kernel panic|BUG:|Oops|Out of memory|general protection fault|invalid opcode|unable to mount|I/O error|fscost-agent guest:"
 )
@@ -37,13 +40,15 @@ _LAST_LINES = 8
 _DYING_S = 1.0
 _KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NOW = "2037-01-01T00:00:00"
-"""The same in every cell, and later than any file of the host: a file from the future would be read again and again by make, and by relatime. Before 2038, where
+"""The same in every cell, and later than any file of the host: a file from the future would be read
+again and again by make, and by relatime. Before 2038, where
 the clocks of ext3, jfs and reiserfs end."""
 
 
 @dataclass(frozen=True)
 class Accelerator:
-    """How a guest's instructions are run. `is_emulated`: its clock counts instructions, one a nanosecond, and says nothing about a real machine's time."""
+    """How a guest's instructions are run. `is_emulated`: its clock counts instructions, one a
+    nanosecond, and says nothing about a real machine's time."""
 
     name: str
     is_emulated: bool
@@ -61,7 +66,11 @@ class Accelerator:
         """Of QEMU."""
         if self.is_emulated:
             # The guest's thread hands its requests over itself (turns.py).
-            at_once = (word for driver in ("blk", "9p", "serial") for word in ("-global", f"virtio-{driver}-pci.ioeventfd=off"))
+            at_once = (
+                word
+                for driver in ("blk", "9p", "serial")
+                for word in ("-global", f"virtio-{driver}-pci.ioeventfd=off")
+            )
             return ("-accel", "tcg", "-icount", "shift=0", "-cpu", "max", *at_once)
         return ("-accel", self.name, "-cpu", "host")
 
@@ -81,16 +90,42 @@ class Machine:
     def arguments(self) -> list[str]:
         """Of QEMU, without ports and shares."""
         return [
-            *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-sandbox", _SANDBOX),
-            *("-machine", "pc", *self.accelerator.arguments, "-smp", "1", "-m", f"size={MEMORY_BYTES}B"),
+            *(
+                "-nodefaults",
+                "-no-user-config",
+                "-display",
+                "none",
+                "-no-reboot",
+                "-sandbox",
+                _SANDBOX,
+            ),
+            *(
+                "-machine",
+                "pc",
+                *self.accelerator.arguments,
+                "-smp",
+                "1",
+                "-m",
+                f"size={MEMORY_BYTES}B",
+            ),
             *("-rtc", f"base={_NOW},clock=vm", "-seed", "7"),
-            *("-kernel", self.kernel, "-initrd", self.initramfs, "-append", self.accelerator.kernel_words),
+            *(
+                "-kernel",
+                self.kernel,
+                "-initrd",
+                self.initramfs,
+                "-append",
+                self.accelerator.kernel_words,
+            ),
         ]
 
 
 @contextlib.contextmanager
-def machine_of(accelerator: Accelerator, kernel: Path, initramfs: Path) -> Iterator[tuple[Machine, tuple[int, ...]]]:
-    """The machine of two files, and the descriptors that QEMU inherits: QEMU may see neither file."""
+def machine_of(
+    accelerator: Accelerator, kernel: Path, initramfs: Path
+) -> Iterator[tuple[Machine, tuple[int, ...]]]:
+    """The machine of two files, and the descriptors that QEMU inherits: QEMU may see neither
+    file."""
     with kernel.open("rb") as first, initramfs.open("rb") as second:
         descriptors = (first.fileno(), second.fileno())
         yield Machine(accelerator, *map(inherited, descriptors)), descriptors
@@ -103,11 +138,15 @@ def inherited(descriptor: int) -> str:
 
 def share_arguments(tag: str, folder: Path) -> list[str]:
     """Of a 9p share, which is plugged later: a mounted one could not be in a snapshot."""
-    return ["-fsdev", f"local,id={tag},path={_escaped(folder)},security_model=none,readonly=on,multidevs=remap"]
+    return [
+        "-fsdev",
+        f"local,id={tag},path={_escaped(folder)},security_model=none,readonly=on,multidevs=remap",
+    ]
 
 
 class KilledError(HostError):
-    """QEMU was ended by a signal from outside. That says nothing about the guest, its snapshot or the host."""
+    """QEMU was ended by a signal from outside. That says nothing about the guest, its snapshot or
+    the host."""
 
 
 class Qemu:
@@ -117,7 +156,12 @@ class Qemu:
     """
 
     def __init__(
-        self, machine: Machine, confined: Confinement, shares: Sequence[Share] = (), descriptors: Sequence[int] = (), *more: str
+        self,
+        machine: Machine,
+        confined: Confinement,
+        shares: Sequence[Share] = (),
+        descriptors: Sequence[int] = (),
+        *more: str,
     ) -> None:
         program = tool(PROGRAM)
         if program is None:
@@ -126,7 +170,12 @@ class Qemu:
         self._errors = _Tail(CONSOLE_BYTES)
         pairs = {name: socket.socketpair() for name in ("console", "events", "control", "monitor")}
         theirs = {name: pair[1].fileno() for name, pair in pairs.items()}
-        command = [*confined.command(program, shares, machine.accelerator.device), *machine.arguments(), *more, *_ports(theirs)]
+        command = [
+            *confined.command(program, shares, machine.accelerator.device),
+            *machine.arguments(),
+            *more,
+            *_ports(theirs),
+        ]
         for share in shares:
             command += share_arguments(share.tag, confined.place(share))
         self._process = subprocess.Popen(
@@ -136,7 +185,8 @@ class Qemu:
             stderr=subprocess.PIPE,
             pass_fds=(*theirs.values(), *descriptors),
             env=ENVIRONMENT,
-            # Ctrl-C in the terminal reaches us alone. Not a session of its own, which the scheduler would treat apart from the disk server's (autogroups, sched(7)).
+            # Ctrl-C in the terminal reaches us alone. Not a session of its own, which the scheduler
+            # would treat apart from the disk server's (autogroups, sched(7)).
             process_group=0,
             cwd="/",
         )
@@ -152,7 +202,9 @@ class Qemu:
         except BaseException as error:
             if isinstance(error, HostError):
                 words = self.last_words() or error.what
-                told = type(error)(f"QEMU did not start: {words}", "`fscost doctor` looks at what the VM lab needs")
+                told = type(error)(
+                    f"QEMU did not start: {words}", "`fscost doctor` looks at what the VM lab needs"
+                )
                 error = self.blamed(told)
             self.end()
             raise error from None
@@ -160,7 +212,9 @@ class Qemu:
     def plug(self, driver: str, slot: int, **properties: Any) -> None:
         """A PCI device, at a place that is the same in every cell."""
         # QMP keeps to the types of the properties, and `device_add` has taken JSON since 6.2.
-        self.monitor.execute("device_add", driver=driver, bus="pci.0", addr=f"{slot:#x}", **properties)
+        self.monitor.execute(
+            "device_add", driver=driver, bus="pci.0", addr=f"{slot:#x}", **properties
+        )
 
     @property
     def pid(self) -> int:
@@ -183,10 +237,13 @@ class Qemu:
         """`error`, unless QEMU ended because somebody killed it."""
         if not self.was_killed():
             return error
-        return KilledError(f"QEMU was killed by {signal.Signals(-self._process.returncode).name} from outside")
+        return KilledError(
+            f"QEMU was killed by {signal.Signals(-self._process.returncode).name} from outside"
+        )
 
     def was_killed(self) -> bool:
-        """Whether a signal from outside ended it. One that aborts, or reads memory that it does not have, failed by itself."""
+        """Whether a signal from outside ended it. One that aborts, or reads memory that it does not
+        have, failed by itself."""
         status = self.wait(_DYING_S)
         return status is not None and -status in _KILLS
 
@@ -215,12 +272,18 @@ class Qemu:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.end()
 
 
 def version() -> str | None:
-    """`7.2.22`, as it says itself; None when QEMU is not installed. HostError when it is and does not answer: a snapshot belongs to a version."""
+    """`7.2.22`, as it says itself; None when QEMU is not installed. HostError when it is and does
+    not answer: a snapshot belongs to a version."""
     program = tool(PROGRAM)
     if program is None:
         return None
@@ -229,17 +292,28 @@ def version() -> str | None:
     if status == 0 and found is not None:
         return found[1]
     because = because or "it does not tell its version"
-    raise HostError(f"`{PROGRAM} --version` failed: {because}", f"install it again: `{install_command([PROGRAM])}`")
+    raise HostError(
+        f"`{PROGRAM} --version` failed: {because}",
+        f"install it again: `{install_command([PROGRAM])}`",
+    )
 
 
 def _ports(descriptors: dict[str, int]) -> list[str]:
-    """The console, the agent's two ports and the monitor, each on a descriptor: no socket lies in any folder."""
+    """The console, the agent's two ports and the monitor, each on a descriptor: no socket lies in
+    any folder."""
     arguments = []
     for name, descriptor in descriptors.items():
         arguments += ["-chardev", f"socket,id={name},fd={descriptor}"]
     return [
         *arguments,
-        *("-serial", "chardev:console", "-mon", "chardev=monitor,mode=control", "-device", "virtio-serial-pci,bus=pci.0,addr=0x3"),
+        *(
+            "-serial",
+            "chardev:console",
+            "-mon",
+            "chardev=monitor,mode=control",
+            "-device",
+            "virtio-serial-pci,bus=pci.0,addr=0x3",
+        ),
         *("-device", "virtserialport,chardev=events,name=fscost.events,nr=1"),
         *("-device", "virtserialport,chardev=control,name=fscost.control,nr=2"),
     ]
@@ -251,7 +325,8 @@ def _escaped(path: Path) -> str:
 
 
 class _Tail:
-    """The end of a stream that somebody else writes, read all the time so that the writer never waits."""
+    """The end of a stream that somebody else writes, read all the time so that the writer never
+    waits."""
 
     def __init__(self, keep_bytes: int) -> None:
         self._keep_bytes = keep_bytes
@@ -265,7 +340,8 @@ class _Tail:
     def text(self) -> str:
         """Printable: a guest's words must not move the cursor."""
         if self._thread is not None:
-            # After the end of the writer there is nothing to wait for; before it, what is there must do.
+            # After the end of the writer there is nothing to wait for; before it, what is there
+            # must do.
             self._thread.join(timeout=0.2)
         words = bytes(self._kept[-self._keep_bytes :]).decode("utf-8", "replace")
         return "".join(letter for letter in words if letter.isprintable() or letter == "\n").strip()

@@ -1,4 +1,5 @@
-"""QEMU's monitor (QMP): one JSON object a line over a Unix socket. What QEMU says is checked; it may have died."""
+"""QEMU's monitor (QMP): one JSON object a line over a Unix socket. What QEMU says is checked; it
+may have died."""
 
 import json
 import socket
@@ -13,11 +14,13 @@ _MAX_LINE_BYTES = 1 << 20
 
 
 class SlowError(HostError):
-    """QEMU did not answer in time, on a host that may be busy. That says nothing about a snapshot."""
+    """QEMU did not answer in time, on a host that may be busy. That says nothing about a
+    snapshot."""
 
 
 class Monitor:
-    """A connection to a QEMU that was told `-qmp unix:PATH` or given the other end of a socket pair."""
+    """A connection to a QEMU that was told `-qmp unix:PATH` or given the other end of a socket
+    pair."""
 
     def __init__(self, stream: socket.socket, limit_s: float = 120) -> None:
         self._stream = stream
@@ -53,7 +56,8 @@ class Monitor:
                 return answer["return"]
             if "error" in answer:
                 raise HostError(
-                    f"QEMU refused {command}: {answer['error'].get('desc', answer['error'])}", "see the QEMU version: `fscost doctor`"
+                    f"QEMU refused {command}: {answer['error'].get('desc', answer['error'])}",
+                    "see the QEMU version: `fscost doctor`",
                 )
 
     def wait_migrated(self, limit_s: float) -> None:
@@ -61,9 +65,14 @@ class Monitor:
         deadline = time.monotonic() + limit_s
         while (found := self.execute("query-migrate").get("status")) != "completed":
             if found in ("failed", "cancelled"):
-                raise HostError(f"QEMU's snapshot is {found}", "it is made again when its folder is removed")
+                raise HostError(
+                    f"QEMU's snapshot is {found}", "it is made again when its folder is removed"
+                )
             if time.monotonic() > deadline:
-                raise SlowError(f"QEMU's snapshot is {found} after {limit_s:.0f} s", "end other programs: the host has no time for a guest")
+                raise SlowError(
+                    f"QEMU's snapshot is {found} after {limit_s:.0f} s",
+                    "end other programs: the host has no time for a guest",
+                )
             time.sleep(0.01)
 
     def _receive(self) -> dict[str, Any]:
@@ -71,7 +80,9 @@ class Monitor:
             line = self._lines.readline(_MAX_LINE_BYTES)
             answer = json.loads(line) if line else None
         except TimeoutError:
-            raise SlowError("QEMU's monitor is silent", "end other programs: the host has no time for a guest") from None
+            raise SlowError(
+                "QEMU's monitor is silent", "end other programs: the host has no time for a guest"
+            ) from None
         except (OSError, ValueError) as error:
             raise HostError(f"QEMU's monitor: {error}") from None
         if not isinstance(answer, dict):
@@ -86,5 +97,10 @@ class Monitor:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()

@@ -1,7 +1,9 @@
 """A guest that has booted, loaded its modules and said hello, kept for every cell to continue from.
 
-The stream of a migration (QEMU, docs/devel/migration.rst) holds its memory and the state of its devices. QEMU inherits the stream and
-the two files that it boots as descriptors: it can open none of them, and cells share nothing that one of them could change.
+The stream of a migration (QEMU, docs/devel/migration.rst) holds its memory and the state of its
+devices. QEMU inherits the stream and
+the two files that it boots as descriptors: it can open none of them, and cells share nothing that
+one of them could change.
 """
 
 import contextlib
@@ -28,7 +30,8 @@ _SAVE_S = 120
 _KEEP = 8
 _KERNEL, _INITRAMFS, _STATE, _VERSION = "vmlinux", "initramfs", "state", "VERSION"
 _FOR_ALL = 0o644
-"""QEMU, which may be another user, opens what it inherits once more; the folder around keeps others out."""
+"""QEMU, which may be another user, opens what it inherits once more; the folder around keeps others
+out."""
 
 During = Callable[[Qemu], AbstractContextManager[None]]
 """Entered with a machine while it boots, so that whoever is interrupted can end it."""
@@ -44,13 +47,19 @@ class Snapshot:
         with contextlib.suppress(OSError):
             os.utime(folder)  # those used last are kept
         digests = cache.digests(folder)
-        self._files = {name: cache.CheckedFile(folder / name, digests.get(name)) for name in (_KERNEL, _INITRAMFS, _STATE, _VERSION)}
+        self._files = {
+            name: cache.CheckedFile(folder / name, digests.get(name))
+            for name in (_KERNEL, _INITRAMFS, _STATE, _VERSION)
+        }
         self.kernel_version = self._files[_VERSION].read().decode()
         """As the guest said it."""
 
     def restore(self, confinement: Confinement, shares: tuple[Share, ...]) -> Qemu:
         """A machine where it was left, not running yet."""
-        with self._files[_STATE].reopened() as state, self._start(confinement, shares, "-S", "-incoming", "defer") as machine:
+        with (
+            self._files[_STATE].reopened() as state,
+            self._start(confinement, shares, "-S", "-incoming", "defer") as machine,
+        ):
             machine.monitor.pass_file("state", state)
             machine.monitor.execute("migrate-incoming", uri="fd:state")
             machine.monitor.wait_migrated(_RESTORE_S)
@@ -63,9 +72,14 @@ class Snapshot:
         return machine
 
     @contextlib.contextmanager
-    def _start(self, confinement: Confinement, shares: tuple[Share, ...], *more: str) -> Iterator[Qemu]:
+    def _start(
+        self, confinement: Confinement, shares: tuple[Share, ...], *more: str
+    ) -> Iterator[Qemu]:
         """A machine that lives on after the block, unless that fails."""
-        with self._files[_KERNEL].reopened() as kernel, self._files[_INITRAMFS].reopened() as initramfs:
+        with (
+            self._files[_KERNEL].reopened() as kernel,
+            self._files[_INITRAMFS].reopened() as initramfs,
+        ):
             described = Machine(self.accelerator, qemu.inherited(kernel), qemu.inherited(initramfs))
             machine = Qemu(described, confinement, shares, (kernel, initramfs), *more)
         try:
@@ -79,13 +93,22 @@ class Snapshot:
             raise
 
 
-def take(kernel: GuestKernel, confinement: Confinement, accelerator: Accelerator, say: Callable[[str], None], during: During) -> Snapshot:
-    """The snapshot of this kernel, agent, QEMU and machine: from the cache, or made now. A damaged one is made again, once."""
+def take(
+    kernel: GuestKernel,
+    confinement: Confinement,
+    accelerator: Accelerator,
+    say: Callable[[str], None],
+    during: During,
+) -> Snapshot:
+    """The snapshot of this kernel, agent, QEMU and machine: from the cache, or made now. A damaged
+    one is made again, once."""
     initramfs = image.build(kernel, confinement.agent, image.wanted(kernel))
     folder = cache.root() / "snapshots" / _key(kernel, initramfs, accelerator)
 
     def make(made: Path) -> None:
-        say(f"booting a guest of Linux {kernel.version} ({accelerator.name}), once; cells are restored from it")
+        say(
+            f"booting a guest of Linux {kernel.version} ({accelerator.name}), once; cells are restored from it"
+        )
         shutil.copyfile(kernel.vmlinux, made / _KERNEL)
         (made / _INITRAMFS).write_bytes(initramfs)
         for name in (_KERNEL, _INITRAMFS):
@@ -105,7 +128,10 @@ def save(folder: Path, confinement: Confinement, accelerator: Accelerator, durin
     """Boot a machine, wait for its hello, keep its state; returns its kernel's version."""
     with (
         (folder / _STATE).open("wb") as state,
-        qemu.machine_of(accelerator, folder / _KERNEL, folder / _INITRAMFS) as (described, descriptors),
+        qemu.machine_of(accelerator, folder / _KERNEL, folder / _INITRAMFS) as (
+            described,
+            descriptors,
+        ),
         Qemu(described, confinement, (), descriptors) as machine,
         during(machine),
     ):
@@ -113,7 +139,8 @@ def save(folder: Path, confinement: Confinement, accelerator: Accelerator, durin
             hello = Port(machine).hello(BOOT_S)
             machine.monitor.execute("stop")
             machine.monitor.pass_file("state", state.fileno())
-            # The stream goes to a file: no reason to be slow (32 MiB/s is the default of old versions).
+            # The stream goes to a file: no reason to be slow (32 MiB/s is the default of old
+            # versions).
             machine.monitor.execute("migrate-set-parameters", **{"max-bandwidth": 1 << 33})
             machine.monitor.execute("migrate", uri="fd:state")
             machine.monitor.wait_migrated(_SAVE_S)

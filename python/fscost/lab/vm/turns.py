@@ -1,9 +1,14 @@
-"""An emulated guest takes turns with all that answers it, so that answers come at the same instruction each time.
+"""An emulated guest takes turns with all that answers it, so that answers come at the same
+instruction each time.
 
-Its clock counts its own instructions. QEMU's main loop, its 9p workers, the disk server and who passes its words on take none of them, but how many the guest executes before an answer is
-there depends on the host, unless it waits. On one processor it does when whatever answers is of a higher class (sched(7)): the request wakes the disk server, whose answer
-wakes the main loop, which interrupts the guest, all before its next instruction. Where the host lets us, those that answer are real-time (SCHED_FIFO), and the guest keeps its part among other
-programs. An ordinary user can only make the guest give way to any other thread (SCHED_IDLE): on a host without an idle processor it then hardly goes on.
+Its clock counts its own instructions. QEMU's main loop, its 9p workers, the disk server and who
+passes its words on take none of them, but how many the guest executes before an answer is
+there depends on the host, unless it waits. On one processor it does when whatever answers is of a
+higher class (sched(7)): the request wakes the disk server, whose answer
+wakes the main loop, which interrupts the guest, all before its next instruction. Where the host
+lets us, those that answer are real-time (SCHED_FIFO), and the guest keeps its part among other
+programs. An ordinary user can only make the guest give way to any other thread (SCHED_IDLE): on a
+host without an idle processor it then hardly goes on.
 """
 
 import contextlib
@@ -18,7 +23,8 @@ from pathlib import Path
 _LOOK_S = 5.0
 _LOOKS = 6
 _MOST = 0.8
-"""Real-time threads that ran for more than this part of `_LOOKS` looks in a row are a guest's that floods them."""
+"""Real-time threads that ran for more than this part of `_LOOKS` looks in a row are a guest's that
+floods them."""
 
 
 class Processors:
@@ -49,14 +55,16 @@ class Processors:
 
 @dataclass(frozen=True)
 class Party:
-    """The thread of a guest, and those that answer it: all threads of `processes`, and `threads` of this one."""
+    """The thread of a guest, and those that answer it: all threads of `processes`, and `threads` of
+    this one."""
 
     guest_thread: int
     processes: tuple[int, ...]
     threads: tuple[int, ...]
 
     def take(self, processor: int) -> bool:
-        """Put all onto one processor, the guest's behind all others; false where the host does not let us, and it only repeats less."""
+        """Put all onto one processor, the guest's behind all others; false where the host does not
+        let us, and it only repeats less."""
         try:
             answering = self._answering()
             for thread in {*answering, self.guest_thread}:
@@ -70,10 +78,14 @@ class Party:
         return True
 
     @contextmanager
-    def bounded(self, left: Callable[[], None], look_s: float = _LOOK_S, most: float = _MOST) -> Iterator[None]:
-        """Until the block ends: threads that answer without a pause give up the real-time class, and `left` hears of it.
+    def bounded(
+        self, left: Callable[[], None], look_s: float = _LOOK_S, most: float = _MOST
+    ) -> Iterator[None]:
+        """Until the block ends: threads that answer without a pause give up the real-time class,
+        and `left` hears of it.
 
-        A guest that floods its 9p share would else take nearly all of a processor from everybody else (sched(7), real-time throttling).
+        A guest that floods its 9p share would else take nearly all of a processor from everybody
+        else (sched(7), real-time throttling).
         """
         ended = threading.Event()
 
@@ -98,7 +110,11 @@ class Party:
             watcher.join()
 
     def _answering(self) -> set[int]:
-        theirs = [int(thread.name) for process in self.processes for thread in Path(f"/proc/{process}/task").iterdir()]
+        theirs = [
+            int(thread.name)
+            for process in self.processes
+            for thread in Path(f"/proc/{process}/task").iterdir()
+        ]
         return {*theirs, *self.threads} - {self.guest_thread}
 
     def _answering_ns(self) -> int:

@@ -1,6 +1,8 @@
-"""One module per family of file systems: what its mkfs is called, accepts and needs. Siblings alike.
+"""One module per family of file systems: what its mkfs is called, accepts and needs. Siblings
+alike.
 
-To add a family: write its module with the three names of `Family`, list it in FAMILIES, and give it a file in `catalogue/`.
+To add a family: write its module with the three names of `Family`, list it in FAMILIES, and give it
+a file in `catalogue/`.
 """
 
 from typing import Protocol
@@ -21,7 +23,8 @@ class Family(Protocol):
         ...
 
     def plan(self, profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-        """Every command that formats and inspects `profile` on a main disk of `main_bytes`; InputError if it cannot fit."""
+        """Every command that formats and inspects `profile` on a main disk of `main_bytes`;
+        InputError if it cannot fit."""
         ...
 
 

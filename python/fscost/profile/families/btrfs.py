@@ -6,7 +6,8 @@ from fscost.profile.model import FormatPlan, Profile
 
 TYPES: tuple[str, ...] = ("btrfs",)
 
-# btrfs-progs mkfs/main.c: the getopt string and its long options (those of later versions too: mkfs says what it does not know).
+# btrfs-progs mkfs/main.c: the getopt string and its long options (those of later versions too: mkfs
+# says what it does not know).
 _SHORT = "A:b:fhl:n:s:m:d:L:O:R:r:U:VvMKq"
 _LONG = (
     "alloc-start= byte-count= checksum= compress= csum= data= device-uuid= features= force help inode-flags= label= "
@@ -14,9 +15,15 @@ _LONG = (
     "subvol= uuid= verbose version"
 )
 _FORMATS_NOTHING = "with it mkfs.btrfs makes no file system"
-_REFUSED = {"-h": _FORMATS_NOTHING, "--help": _FORMATS_NOTHING, "-V": _FORMATS_NOTHING, "--version": _FORMATS_NOTHING}
+_REFUSED = {
+    "-h": _FORMATS_NOTHING,
+    "--help": _FORMATS_NOTHING,
+    "-V": _FORMATS_NOTHING,
+    "--version": _FORMATS_NOTHING,
+}
 
-# What mkfs.btrfs says for its default, metadata DUP ("minimum size for each btrfs device is 114294784"); less for single and mixed.
+# What mkfs.btrfs says for its default, metadata DUP ("minimum size for each btrfs device is
+# 114294784"); less for single and mixed.
 _MINIMUM_BYTES = 109 * MIB
 
 
@@ -28,12 +35,17 @@ def grammar(type_: str) -> Grammar:
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
     """One mkfs over all disks of the profile.
 
-    The UUID stays random, other than in the sibling families. The kernel remembers the devices of a btrfs after its unmount (of several disks always,
-    of one when udev scans it); a second file system with that UUID on other loop devices is then taken for more members of the
-    first, and its mount fails with EEXIST (fs/btrfs/volumes.c, device_list_add()). Met on 6.18; nothing else depends on the UUID.
+    The UUID stays random, other than in the sibling families. The kernel remembers the devices of a
+    btrfs after its unmount (of several disks always,
+    of one when udev scans it); a second file system with that UUID on other loop devices is then
+    taken for more members of the
+    first, and its mount fails with EEXIST (fs/btrfs/volumes.c, device_list_add()). Met on 6.18;
+    nothing else depends on the UUID.
     """
     if not any(flag in ("-m", "--metadata", "-M", "--mixed") for flag, _ in flags):
-        require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.btrfs needs that for metadata in two copies")
+        require_size(
+            profile, main_bytes, _MINIMUM_BYTES, "mkfs.btrfs needs that for metadata in two copies"
+        )
     ours: list[Flag] = [("-f", ""), ("-q", "")]
     disks = tuple(f"{{disk.{disk.name}}}" for disk in profile.disks)
     return format_plan(

@@ -9,7 +9,9 @@ TYPES: tuple[str, ...] = ("exfat",)
 # exfatprogs mkfs/mkfs.c: the getopt string and its long options.
 _SHORT = "n:L:c:b:fVvh"
 _LONG = "boundary-align= cluster-size= full-format help pack-bitmap verbose version volume-label="
-_REFUSED = dict.fromkeys(("-h", "--help", "-V", "--version"), "with it mkfs.exfat makes no file system")
+_REFUSED = dict.fromkeys(
+    ("-h", "--help", "-V", "--version"), "with it mkfs.exfat makes no file system"
+)
 
 _MINIMUM_BYTES = 4 * MIB  # on 2 MiB: "exFAT format fail!"
 
@@ -22,8 +24,13 @@ def grammar(type_: str) -> Grammar:
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
     """One mkfs, fast. The volume's serial number is made of the time: mkfs.exfat takes none.
 
-    dump.exfat opens a mounted disk exclusively, in vain; what counts is the cluster's size, which is statfs's block.
+    dump.exfat opens a mounted disk exclusively, in vain; what counts is the cluster's size, which
+    is statfs's block.
     """
     del seed
     require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.exfat refuses less")
-    return format_plan(profile, ("mkfs.exfat", *words_of(flags), "{disk.main}"), superblock=("stat", "--file-system", "{dir}"))
+    return format_plan(
+        profile,
+        ("mkfs.exfat", *words_of(flags), "{disk.main}"),
+        superblock=("stat", "--file-system", "{dir}"),
+    )

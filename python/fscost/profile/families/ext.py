@@ -5,7 +5,15 @@ from pathlib import Path
 
 from fscost.errors import InputError, did_you_mean
 from fscost.profile.families.common import MIB, format_plan, require_size, seeded_uuid
-from fscost.profile.flags import DISK_PLACEHOLDER, Flag, Grammar, has_suboption, suboptions, values_of, words_of
+from fscost.profile.flags import (
+    DISK_PLACEHOLDER,
+    Flag,
+    Grammar,
+    has_suboption,
+    suboptions,
+    values_of,
+    words_of,
+)
 from fscost.profile.model import FormatPlan, Profile
 
 TYPES: tuple[str, ...] = ("ext2", "ext3", "ext4")
@@ -21,21 +29,26 @@ _REFUSED = {
     "-z": "it writes a file on the host",
 }
 
-# Below 2048 blocks mke2fs leaves the journal out and goes on (lib/ext2fs/mkjournal.c, ext2fs_default_journal_size): the profile
-# would not be what it says. 8 MiB is that with 4 KiB blocks; mke2fs takes 1 KiB blocks on disks this small.
+# Below 2048 blocks mke2fs leaves the journal out and goes on (lib/ext2fs/mkjournal.c,
+# ext2fs_default_journal_size): the profile
+# would not be what it says. 8 MiB is that with 4 KiB blocks; mke2fs takes 1 KiB blocks on disks
+# this small.
 _MINIMUM_BYTES = 8 * MIB
 
 _BLOCK_SIZES = (1024, 2048, 4096, 8192, 16384, 32768, 65536)
 _LABEL_BYTES = 16  # struct ext4_super_block, s_volume_name
 _CONFIGURATION = Path("/etc/mke2fs.conf")
 
-# Lazy initialisation would write after the mount, for minutes, and be charged to the workload (mke2fs(8)).
+# Lazy initialisation would write after the mount, for minutes, and be charged to the workload
+# (mke2fs(8)).
 _NOT_LAZY = "lazy_itable_init=0,lazy_journal_init=0"
 
 
 def grammar(type_: str) -> Grammar:
     """mke2fs, by the name that selects the type's defaults in /etc/mke2fs.conf."""
-    return Grammar(f"mkfs.{type_}", _SHORT, refused=_REFUSED, device_keys={"-J": frozenset({"device"})})
+    return Grammar(
+        f"mkfs.{type_}", _SHORT, refused=_REFUSED, device_keys={"-J": frozenset({"device"})}
+    )
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
@@ -43,29 +56,46 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
     _refuse_what_mke2fs_changes(profile, flags)
     journal = _journal_disk(flags)
     if journal is None and _has_journal(profile.type, flags):
-        require_size(profile, main_bytes, _MINIMUM_BYTES, "smaller ones have no room for a journal: without one, say -O ^has_journal")
+        require_size(
+            profile,
+            main_bytes,
+            _MINIMUM_BYTES,
+            "smaller ones have no room for a journal: without one, say -O ^has_journal",
+        )
     mkfs = [_mkfs(profile, flags, journal is not None, seed)]
     if journal is not None:
         mkfs.insert(0, _mkfs_journal(profile, flags, journal, seed))
-    return format_plan(profile, *mkfs, superblock=("dumpe2fs", "-h", "{disk.main}"), sync_tracepoints=("ext4/ext4_sync_file_enter",))
+    return format_plan(
+        profile,
+        *mkfs,
+        superblock=("dumpe2fs", "-h", "{disk.main}"),
+        sync_tracepoints=("ext4/ext4_sync_file_enter",),
+    )
 
 
 def _refuse_what_mke2fs_changes(profile: Profile, flags: list[Flag]) -> None:
-    """What mke2fs warns of and then makes otherwise: the profile would not be what its name says (misc/mke2fs.c, PRS())."""
+    """What mke2fs warns of and then makes otherwise: the profile would not be what its name says
+    (misc/mke2fs.c, PRS())."""
     for value in values_of(flags, "-b"):
         size = value.lstrip("-")
         if not size.isdecimal() or int(size[:9]) not in _BLOCK_SIZES:
-            raise InputError(f"profile '{profile.name}': flags: -b {value} is not a block size", f"one of: {', '.join(map(str, _BLOCK_SIZES))}")
+            raise InputError(
+                f"profile '{profile.name}': flags: -b {value} is not a block size",
+                f"one of: {', '.join(map(str, _BLOCK_SIZES))}",
+            )
     for value in values_of(flags, "-L"):
         if len(value.encode("utf-8", "surrogateescape")) > _LABEL_BYTES:
             raise InputError(
-                f"profile '{profile.name}': flags: -L has more than {_LABEL_BYTES} bytes, and mke2fs would cut it", "give a shorter label"
+                f"profile '{profile.name}': flags: -L has more than {_LABEL_BYTES} bytes, and mke2fs would cut it",
+                "give a shorter label",
             )
     known = _usage_types()
     for usage in (word for value in values_of(flags, "-T") for word in value.split(",")):
         if known and usage not in known:
             remedy = did_you_mean(usage, known) or f"one of: {', '.join(known)}"
-            raise InputError(f"profile '{profile.name}': flags: -T {usage} is not in {_CONFIGURATION}", remedy)
+            raise InputError(
+                f"profile '{profile.name}': flags: -T {usage} is not in {_CONFIGURATION}", remedy
+            )
 
 
 def _usage_types() -> list[str]:
@@ -87,16 +117,22 @@ def _has_journal(type_: str, flags: list[Flag]) -> bool:
     return wanted
 
 
-def _mkfs(profile: Profile, flags: list[Flag], external_journal: bool, seed: int) -> tuple[str, ...]:
+def _mkfs(
+    profile: Profile, flags: list[Flag], external_journal: bool, seed: int
+) -> tuple[str, ...]:
     ours: list[Flag] = [("-F", ""), ("-q", "")]
     if not values_of(flags, "-U"):
         ours.append(("-U", seeded_uuid(seed, "file system")))
     if external_journal and not values_of(flags, "-b"):
         ours.append(("-b", _block_bytes(flags)))
-    # Of several -E or -O mke2fs heeds the last alone (PRS(): `extended_opts = optarg`), so each becomes one list; of a key given
+    # Of several -E or -O mke2fs heeds the last alone (PRS(): `extended_opts = optarg`), so each
+    # becomes one list; of a key given
     # twice within it the later wins, hence ours first.
-    # The hash orders directories: it is the same for all profiles of a repetition, so that they see the same work.
-    extended = ",".join([_NOT_LAZY, f"hash_seed={seeded_uuid(seed, 'hash')}", *values_of(flags, "-E")])
+    # The hash orders directories: it is the same for all profiles of a repetition, so that they see
+    # the same work.
+    extended = ",".join(
+        [_NOT_LAZY, f"hash_seed={seeded_uuid(seed, 'hash')}", *values_of(flags, "-E")]
+    )
     ours.append(("-E", extended))
     if features := values_of(flags, "-O"):
         ours.append(("-O", ",".join(features)))
@@ -107,7 +143,18 @@ def _mkfs(profile: Profile, flags: list[Flag], external_journal: bool, seed: int
 def _mkfs_journal(profile: Profile, flags: list[Flag], journal: str, seed: int) -> tuple[str, ...]:
     # The journal's block size must be the file system's (mke2fs(8), -J device).
     uuid = seeded_uuid(seed, "journal")
-    return ("mke2fs", "-F", "-q", "-O", "journal_dev", "-b", _block_bytes(flags), "-U", uuid, journal)
+    return (
+        "mke2fs",
+        "-F",
+        "-q",
+        "-O",
+        "journal_dev",
+        "-b",
+        _block_bytes(flags),
+        "-U",
+        uuid,
+        journal,
+    )
 
 
 def _block_bytes(flags: list[Flag]) -> str:
@@ -117,5 +164,7 @@ def _block_bytes(flags: list[Flag]) -> str:
 def _journal_disk(flags: list[Flag]) -> str | None:
     if not has_suboption(flags, "-J", "device"):
         return None
-    given = [v for value in values_of(flags, "-J") for key, v in suboptions(value) if key == "device"]
+    given = [
+        v for value in values_of(flags, "-J") for key, v in suboptions(value) if key == "device"
+    ]
     return given[-1] if DISK_PLACEHOLDER.fullmatch(given[-1]) else None

@@ -6,12 +6,15 @@ from fscost.profile.model import FormatPlan, Profile
 
 TYPES: tuple[str, ...] = ("f2fs",)
 
-# f2fs-tools mkfs/f2fs_format_main.c, f2fs_parse_options(). Its `-o`, the over-provisioned share, cannot be spelled: in a profile it is mount options.
+# f2fs-tools mkfs/f2fs_format_main.c, f2fs_parse_options(). Its `-o`, the over-provisioned share,
+# cannot be spelled: in a profile it is mount options.
 _SHORT = "qa:c:C:d:e:E:g:hil:mo:O:rR:s:S:z:t:T:U:Vfw:"
 _FORMATS_NOTHING = "with it mkfs.f2fs makes no file system"
 _REFUSED = {"-h": _FORMATS_NOTHING, "-V": _FORMATS_NOTHING}
 
-_MINIMUM_BYTES = 52 * MIB  # below, mkfs.f2fs fails ("device size is not sufficient"); below 100 MiB it keeps a third and more to itself
+_MINIMUM_BYTES = (
+    52 * MIB
+)  # below, mkfs.f2fs fails ("device size is not sufficient"); below 100 MiB it keeps a third and more to itself
 
 
 def grammar(type_: str) -> Grammar:
@@ -22,7 +25,10 @@ def grammar(type_: str) -> Grammar:
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
     """One mkfs. Not `-q`: with it mkfs.f2fs fails without a word."""
     require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.f2fs refuses less")
-    ours: list[Flag] = [("-f", ""), ("-r", "")]  # -r: the checkpoint's first version is not a random number
+    ours: list[Flag] = [
+        ("-f", ""),
+        ("-r", ""),
+    ]  # -r: the checkpoint's first version is not a random number
     if not values_of(flags, "-U"):
         ours.append(("-U", seeded_uuid(seed, "file system")))
     return format_plan(

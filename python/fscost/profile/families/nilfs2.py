@@ -11,7 +11,9 @@ _SHORT = "b:B:cfhKL:m:nqvO:P:V"
 _FORMATS_NOTHING = "with it mkfs.nilfs2 makes no file system"
 _REFUSED = {"-n": _FORMATS_NOTHING, "-h": _FORMATS_NOTHING, "-V": _FORMATS_NOTHING}
 
-_MINIMUM_BYTES = 129 * MIB  # mkfs.nilfs2: "required size=134221824 bytes", 16 segments of 8 MiB and a block
+_MINIMUM_BYTES = (
+    129 * MIB
+)  # mkfs.nilfs2: "required size=134221824 bytes", 16 segments of 8 MiB and a block
 
 
 def grammar(type_: str) -> Grammar:
@@ -22,9 +24,14 @@ def grammar(type_: str) -> Grammar:
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
     """One mkfs, which takes no UUID.
 
-    The cleaner is a program that mount.nilfs2 starts; the agent calls mount(2), so it runs only where a profile names it in `background`.
+    The cleaner is a program that mount.nilfs2 starts; the agent calls mount(2), so it runs only
+    where a profile names it in `background`.
     """
     del seed
     if not values_of(flags, "-b", "-B"):
         require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.nilfs2 needs 16 segments of 8 MiB")
-    return format_plan(profile, ("mkfs.nilfs2", "-f", "-q", *words_of(flags), "{disk.main}"), superblock=("nilfs-tune", "-l", "{disk.main}"))
+    return format_plan(
+        profile,
+        ("mkfs.nilfs2", "-f", "-q", *words_of(flags), "{disk.main}"),
+        superblock=("nilfs-tune", "-l", "{disk.main}"),
+    )

@@ -13,9 +13,13 @@ _LONG = (
     "partition-start= quick quiet sector-size= sectors-per-track= verbose version with-uuid zero-time"
 )
 _FORMATS_NOTHING = "with it mkfs.ntfs makes no file system"
-_REFUSED = dict.fromkeys(("-h", "--help", "-l", "--license", "-n", "--no-action", "-V", "--version"), _FORMATS_NOTHING)
+_REFUSED = dict.fromkeys(
+    ("-h", "--help", "-l", "--license", "-n", "--no-action", "-V", "--version"), _FORMATS_NOTHING
+)
 
-_MINIMUM_BYTES = 2 * MIB  # mkfs.ntfs: "Minimum NTFS volume size is 1MiB", and it counts one sector less than the disk has
+_MINIMUM_BYTES = (
+    2 * MIB
+)  # mkfs.ntfs: "Minimum NTFS volume size is 1MiB", and it counts one sector less than the disk has
 
 
 def grammar(type_: str) -> Grammar:
@@ -25,10 +29,13 @@ def grammar(type_: str) -> Grammar:
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs, fast: the slow one writes every sector of the disk. Its serial number is random: mkfs.ntfs takes none."""
+    """One mkfs, fast: the slow one writes every sector of the disk. Its serial number is random:
+    mkfs.ntfs takes none."""
     del seed
     require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.ntfs refuses less")
     ours: list[Flag] = [("-Q", ""), ("-q", ""), ("-F", "")]  # -F: a whole disk, not a partition
     return format_plan(
-        profile, ("mkfs.ntfs", *words_of(ours), *words_of(flags), "{disk.main}"), superblock=("ntfsinfo", "-m", "-f", "{disk.main}")
+        profile,
+        ("mkfs.ntfs", *words_of(ours), *words_of(flags), "{disk.main}"),
+        superblock=("ntfsinfo", "-m", "-f", "{disk.main}"),
     )

@@ -6,11 +6,16 @@ from fscost.profile.model import FormatPlan, Profile
 
 TYPES: tuple[str, ...] = ("reiserfs",)
 
-# reiserfsprogs mkreiserfs/mkreiserfs.c, main(). Its `-o` is `--journal-offset` here: in a profile -o is mount options.
+# reiserfsprogs mkreiserfs/mkreiserfs.c, main(). Its `-o` is `--journal-offset` here: in a profile
+# -o is mount options.
 _SHORT = "b:j:s:t:o:h:u:l:VfdB:q"
 _LONG = "badblocks= block-size= format= hash= journal-device= journal-offset= journal-size= label= transaction-max-size= uuid= debug force quiet"
 _HOST_FILE = "its file would be one of the host's"
-_REFUSED = {"-V": "with it mkfs.reiserfs makes no file system", "-B": _HOST_FILE, "--badblocks": _HOST_FILE}
+_REFUSED = {
+    "-V": "with it mkfs.reiserfs makes no file system",
+    "-B": _HOST_FILE,
+    "--badblocks": _HOST_FILE,
+}
 _JOURNAL = ("-j", "--journal-device")
 
 _MINIMUM_BYTES = 33 * MIB  # "cannot create a journal of 8193 blocks with 18 offset on 8192 blocks"
@@ -18,15 +23,26 @@ _MINIMUM_BYTES = 33 * MIB  # "cannot create a journal of 8193 blocks with 18 off
 
 def grammar(type_: str) -> Grammar:
     """mkfs.reiserfs."""
-    return Grammar(f"mkfs.{type_}", _SHORT, tuple(_LONG.split()), refused=_REFUSED, device_flags=frozenset(_JOURNAL))
+    return Grammar(
+        f"mkfs.{type_}",
+        _SHORT,
+        tuple(_LONG.split()),
+        refused=_REFUSED,
+        device_flags=frozenset(_JOURNAL),
+    )
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs, also of an external journal (`-j {disk.NAME}`), which the mount names too: the superblock has only its number."""
+    """One mkfs, also of an external journal (`-j {disk.NAME}`), which the mount names too: the
+    superblock has only its number."""
     journals = values_of(flags, *_JOURNAL)
     if not journals and not values_of(flags, "-s", "--journal-size", "-b", "--block-size"):
         require_size(profile, main_bytes, _MINIMUM_BYTES, "its journal takes 32 MiB")
-    ours: list[Flag] = [("-q", ""), ("-f", ""), ("-f", "")]  # once: a whole disk; twice: no question
+    ours: list[Flag] = [
+        ("-q", ""),
+        ("-f", ""),
+        ("-f", ""),
+    ]  # once: a whole disk; twice: no question
     if not values_of(flags, "-u", "--uuid"):
         ours.append(("-u", seeded_uuid(seed, "file system")))
     mounted = {key for key, _ in suboptions(profile.mount_options)}

@@ -27,11 +27,14 @@ def grammar(type_: str) -> Grammar:
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs on the whole disk, 12, 16 or 32 bits as mkfs.vfat chooses by its size, the volume's number from the seed."""
+    """One mkfs on the whole disk, 12, 16 or 32 bits as mkfs.vfat chooses by its size, the volume's
+    number from the seed."""
     require_size(profile, main_bytes, _MINIMUM_BYTES, "smaller ones are floppies")
     ours: list[Flag] = [("-I", "")]  # a disk without partitions
     if not values_of(flags, "-i", "--invariant"):
         ours.append(("-i", seeded_uuid(seed, "file system")[:8]))
     return format_plan(
-        profile, ("mkfs.vfat", *words_of(ours), *words_of(flags), "{disk.main}"), superblock=("fsck.fat", "-n", "-v", "{disk.main}")
+        profile,
+        ("mkfs.vfat", *words_of(ours), *words_of(flags), "{disk.main}"),
+        superblock=("fsck.fat", "-n", "-v", "{disk.main}"),
     )

@@ -30,9 +30,11 @@ def grammar(type_: str) -> Grammar:
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs; the mount repeats an external log, which xfs does not remember (admin-guide/xfs.rst, logdev).
+    """One mkfs; the mount repeats an external log, which xfs does not remember
+    (admin-guide/xfs.rst, logdev).
 
-    The UUID stays random: xfs refuses to mount a second file system with that of a mounted one, as another run may have (fs/xfs/xfs_mount.c,
+    The UUID stays random: xfs refuses to mount a second file system with that of a mounted one, as
+    another run may have (fs/xfs/xfs_mount.c,
     xfs_uuid_mount()), and nothing that is measured depends on it.
     """
     require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.xfs(8)")
@@ -49,19 +51,35 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
 def _sector_flags(profile: Profile, flags: list[Flag]) -> list[Flag]:
     """The sector size that mkfs.xfs would choose on the disk we stand for.
 
-    It takes the *physical* sector size, or the logical one where the block size is smaller (xfsprogs mkfs/xfs_mkfs.c,
-    validate_sectorsize()). A loop device always says that its physical sector is its logical one, so we say it for it.
+    It takes the *physical* sector size, or the logical one where the block size is smaller
+    (xfsprogs mkfs/xfs_mkfs.c,
+    validate_sectorsize()). A loop device always says that its physical sector is its logical one,
+    so we say it for it.
     """
     main = profile.disks[0]
-    chosen = values_of(flags, "-s") or has_suboption(flags, "-d", "sectsize") or has_suboption(flags, "-l", "sectsize")
-    if chosen or main.physical_block_bytes <= main.logical_block_bytes or _block_bytes(flags) < main.physical_block_bytes:
+    chosen = (
+        values_of(flags, "-s")
+        or has_suboption(flags, "-d", "sectsize")
+        or has_suboption(flags, "-l", "sectsize")
+    )
+    if (
+        chosen
+        or main.physical_block_bytes <= main.logical_block_bytes
+        or _block_bytes(flags) < main.physical_block_bytes
+    ):
         return []
     return [("-s", f"size={main.physical_block_bytes}")]
 
 
 def _block_bytes(flags: list[Flag]) -> int:
-    """The block size asked for; a spelling that we cannot read counts as small, which adds nothing."""
-    sizes = [given for value in values_of(flags, "-b") for key, given in suboptions(value) if key == "size"]
+    """The block size asked for; a spelling that we cannot read counts as small, which adds
+    nothing."""
+    sizes = [
+        given
+        for value in values_of(flags, "-b")
+        for key, given in suboptions(value)
+        if key == "size"
+    ]
     if not sizes:
         return 4096
     match = re.fullmatch(r"(\d+)(k?)", sizes[-1])
@@ -70,5 +88,7 @@ def _block_bytes(flags: list[Flag]) -> int:
 
 def _device_options(profile: Profile, flags: list[Flag]) -> list[str]:
     mounted = {key for key, _ in suboptions(profile.mount_options)}
-    wanted = [(key, v) for _, value in flags for key, v in suboptions(value) if key in ("logdev", "rtdev")]
+    wanted = [
+        (key, v) for _, value in flags for key, v in suboptions(value) if key in ("logdev", "rtdev")
+    ]
     return [f"{key}={value}" for key, value in wanted if key not in mounted]

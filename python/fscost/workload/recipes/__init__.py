@@ -1,9 +1,18 @@
-"""How the files that a workload reads are made: one module each, the same bytes for the same request."""
+"""How the files that a workload reads are made: one module each, the same bytes for the same
+request."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fscost.workload.recipes import big_and_small, big_file, c_project, fio_jobs, repository, sql, tree
+from fscost.workload.recipes import (
+    big_and_small,
+    big_file,
+    c_project,
+    fio_jobs,
+    repository,
+    sql,
+    tree,
+)
 from fscost.workload.recipes.request import Request
 
 __all__ = ["RECIPES", "Request"]

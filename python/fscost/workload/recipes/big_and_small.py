@@ -12,7 +12,8 @@ _DIRECTORY, _FILE = 0o40755 << 16, 0o100644 << 16
 
 
 def make(folder: Path, request: Request) -> None:
-    """`big_mib` MiB of random bytes, which no file system compresses; and an archive of the files that recipe `tree` makes."""
+    """`big_mib` MiB of random bytes, which no file system compresses; and an archive of the files
+    that recipe `tree` makes."""
     rng = request.rng("big-file")
     with (folder / "big").open("wb") as file:
         for _ in range(request.number("big_mib")):
@@ -21,4 +22,8 @@ def make(folder: Path, request: Request) -> None:
         for name, content in tree.entries(request):
             entry = zipfile.ZipInfo(f"{name}/" if content is None else name, _MADE)
             entry.external_attr = _DIRECTORY if content is None else _FILE
-            archive.writestr(entry, content or b"", zipfile.ZIP_STORED if content is None else zipfile.ZIP_DEFLATED)
+            archive.writestr(
+                entry,
+                content or b"",
+                zipfile.ZIP_STORED if content is None else zipfile.ZIP_DEFLATED,
+            )

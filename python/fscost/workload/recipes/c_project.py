@@ -1,4 +1,5 @@
-"""`repo`: a git repository of a generated C program, with a few commits, that really compiles and links."""
+"""`repo`: a git repository of a generated C program, with a few commits, that really compiles and
+links."""
 
 import random
 from collections.abc import Iterator
@@ -37,14 +38,21 @@ clean:
 
 
 def make(folder: Path, request: Request) -> None:
-    """`files` sources and headers, half each, in nested directories; every source reads a dozen headers, its own and others'."""
+    """`files` sources and headers, half each, in nested directories; every source reads a dozen
+    headers, its own and others'."""
     modules = max(1, request.number("files") // 2)
     rng = request.rng("commits")
     with new_repository(folder) as importer:
         importer.commit("The program", _first_files(modules, request))
         for change in range(1, _COMMITS + 1):
             touched = sorted(rng.sample(range(modules), max(1, modules // 10)))
-            importer.commit(f"Change {change}", [_source(module, modules, request.rng(f"source/{module}/{change}")) for module in touched])
+            importer.commit(
+                f"Change {change}",
+                [
+                    _source(module, modules, request.rng(f"source/{module}/{change}"))
+                    for module in touched
+                ],
+            )
 
 
 def _first_files(modules: int, request: Request) -> Iterator[tuple[bytes, bytes, bytes]]:
@@ -64,8 +72,13 @@ def _main(modules: int) -> str:
 def _header(module: int, rng: random.Random) -> tuple[bytes, bytes, bytes]:
     """A header may include those of earlier modules only: no cycles."""
     includes = "".join(f'#include "{_path(other)}.h"\n' for other in _some(rng, module, 2))
-    fields = "".join(f"    int {word}_{i};  /* {_sentence(rng)} */\n" for i, word in enumerate(rng.choices(vocabulary(), k=20)))
-    functions = "".join(f"/* {_sentence(rng)} */\nint m{module}_f{i}(int x);\n" for i in range(_FUNCTIONS))
+    fields = "".join(
+        f"    int {word}_{i};  /* {_sentence(rng)} */\n"
+        for i, word in enumerate(rng.choices(vocabulary(), k=20))
+    )
+    functions = "".join(
+        f"/* {_sentence(rng)} */\nint m{module}_f{i}(int x);\n" for i in range(_FUNCTIONS)
+    )
     text = (
         f"#ifndef M{module}_H\n#define M{module}_H\n{includes}\nstruct m{module} {{\n{fields}}};\n\n{functions}\n"
         f"static inline int m{module}_mix(int x)\n{{\n    return x * {rng.randrange(3, 1000, 2)} + {rng.randrange(1000)};\n}}\n#endif\n"
@@ -77,13 +90,18 @@ def _source(module: int, modules: int, rng: random.Random) -> tuple[bytes, bytes
     others = [other for other in _some(rng, modules, _INCLUDES) if other != module]
     includes = "".join(f'#include "{_path(other)}.h"\n' for other in [module, *others])
     functions = "".join(_function(module, i, others or [module], rng) for i in range(_FUNCTIONS))
-    return FILE, f"{_path(module)}.c".encode(), f"#include <stdio.h>\n#include <string.h>\n{includes}\n{functions}".encode()
+    return (
+        FILE,
+        f"{_path(module)}.c".encode(),
+        f"#include <stdio.h>\n#include <string.h>\n{includes}\n{functions}".encode(),
+    )
 
 
 def _function(module: int, index: int, others: list[int], rng: random.Random) -> str:
     callee = rng.choice(others)
     cases = "".join(
-        f"        case {i}: sum += m{rng.choice(others)}_mix(i ^ {rng.randrange(1 << 16)}); break;  /* {_sentence(rng)} */\n" for i in range(6)
+        f"        case {i}: sum += m{rng.choice(others)}_mix(i ^ {rng.randrange(1 << 16)}); break;  /* {_sentence(rng)} */\n"
+        for i in range(6)
     )
     return (
         f"/*\n{_comment(rng)} */\n"

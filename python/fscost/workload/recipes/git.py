@@ -1,4 +1,5 @@
-"""Bare git repositories made from a stream of files: nothing is ever unpacked on the host (git-fast-import(1))."""
+"""Bare git repositories made from a stream of files: nothing is ever unpacked on the host
+(git-fast-import(1))."""
 
 import os
 import subprocess
@@ -13,14 +14,17 @@ _WHO = b"fscost <fscost@localhost>"
 _EPOCH_S = 1_230_768_000
 FILE, EXECUTABLE, SYMLINK = b"100644", b"100755", b"120000"
 
-# What a step's git reads instead of the user's and the host's settings: no background repacking, no refusal because the
-# repository belongs to another user (safe.directory is honoured in a configuration file only, git-config(1)).
+# What a step's git reads instead of the user's and the host's settings: no background repacking, no
+# refusal because the
+# repository belongs to another user (safe.directory is honoured in a configuration file only,
+# git-config(1)).
 # The repository is one that fscost made.
 CONFIG = "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[safe]\n\tdirectory = *\n[advice]\n\tdetachedHead = false\n"
 
 
 class Importer:
-    """Commits into one branch. The same calls make the same bytes: one thread, fixed names and dates."""
+    """Commits into one branch. The same calls make the same bytes: one thread, fixed names and
+    dates."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -30,7 +34,10 @@ class Importer:
         """One commit that adds or replaces files: (mode, path, content)."""
         text = message.encode()
         when = b"%d +0000" % (_EPOCH_S + 60 * self._commits)
-        self._write(b"commit refs/heads/main\ncommitter %s %s\ndata %d\n%s\n" % (_WHO, when, len(text), text))
+        self._write(
+            b"commit refs/heads/main\ncommitter %s %s\ndata %d\n%s\n"
+            % (_WHO, when, len(text), text)
+        )
         for mode, path, content in files:
             self._write(b"M %s inline %s\ndata %d\n" % (mode, _quoted(path), len(content)))
             self._write(content)
@@ -43,14 +50,17 @@ class Importer:
 
 @contextmanager
 def new_repository(folder: Path) -> Iterator[Importer]:
-    """`folder/repo`, bare, on branch main, with what the body commits, and `folder/gitconfig` for the steps."""
+    """`folder/repo`, bare, on branch main, with what the body commits, and `folder/gitconfig` for
+    the steps."""
     (folder / "gitconfig").write_text(CONFIG)
     repo = folder / "repo"
     run_git(folder, "init", "-q", "--bare", "--template=", "--initial-branch=main", str(repo))
     # unpackLimit: without it, fewer than a hundred objects would become loose files.
     command = ["git", "-C", str(repo), "-c", "fastimport.unpackLimit=0", "fast-import", "--quiet"]
     with (folder / "fast-import.log").open("w+b") as log:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment(folder))
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment(folder)
+        )
         assert process.stdin is not None
         broken = False
         try:
@@ -69,15 +79,27 @@ def new_repository(folder: Path) -> Iterator[Importer]:
             process.wait()
         log.seek(0)
         if broken or process.returncode != 0:
-            raise HostError(f"git fast-import failed: {log.read().decode(errors='replace').strip()}", "see whether the host's disk is full")
+            raise HostError(
+                f"git fast-import failed: {log.read().decode(errors='replace').strip()}",
+                "see whether the host's disk is full",
+            )
     (folder / "fast-import.log").unlink()
 
 
 def run_git(folder: Path, *arguments: str) -> str:
     """git with our settings only; InputError with its words when it fails."""
-    done = subprocess.run(["git", *arguments], env=environment(folder), capture_output=True, text=True, errors="replace")
+    done = subprocess.run(
+        ["git", *arguments],
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
     if done.returncode != 0:
-        raise InputError(f"git {arguments[0]}: {done.stderr.strip()}", "see whether git can clone that repository")
+        raise InputError(
+            f"git {arguments[0]}: {done.stderr.strip()}",
+            "see whether git can clone that repository",
+        )
     return done.stdout.strip()
 
 
@@ -90,7 +112,8 @@ def environment(folder: Path) -> dict[str, str]:
         "GIT_CONFIG_GLOBAL": str(folder / "gitconfig"),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
-        # A repository from elsewhere could name a program that fetches what it lacks (CVE-2024-32004).
+        # A repository from elsewhere could name a program that fetches what it lacks
+        # (CVE-2024-32004).
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_AUTHOR_NAME": "fscost",
         "GIT_AUTHOR_EMAIL": "fscost@localhost",

@@ -28,22 +28,29 @@ def make(folder: Path, request: Request) -> None:
         with new_repository(folder) as importer, tarfile.open(source) as tar:
             importer.commit(source.name, _files(tar, source, request))
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
-        raise InputError(f"--source {source}: cannot be read: {error}", "see whether the file is whole") from error
+        raise InputError(
+            f"--source {source}: cannot be read: {error}", "see whether the file is whole"
+        ) from error
     _drop_single_top_folder(folder)
 
 
 def _clone(folder: Path, source: Path) -> None:
-    # git refuses repositories of other users (safe.directory). Only the one that was named is let through.
+    # git refuses repositories of other users (safe.directory). Only the one that was named is let
+    # through.
     place = source.resolve()
     trusted = "".join(f"\tdirectory = {_config_value(path)}\n" for path in (place, place / ".git"))
-    (folder / "gitconfig").write_text(f"[safe]\n{trusted}\tdirectory = {_config_value(folder.resolve() / 'repo')}\n")
+    (folder / "gitconfig").write_text(
+        f"[safe]\n{trusted}\tdirectory = {_config_value(folder.resolve() / 'repo')}\n"
+    )
     # --no-local: only what HEAD's branch reaches is copied, into one pack.
     command = ("clone", "-q", "--bare", "--no-local", "--single-branch", "--no-tags", "--template=")
     run_git(folder, *command, "--", str(source.absolute()), str(folder / "repo"))
     try:
         run_git(folder, "-C", str(folder / "repo"), "rev-parse", "--verify", "HEAD")
     except InputError:
-        raise InputError(f"--source {source}: the repository has no commit", "commit something in it") from None
+        raise InputError(
+            f"--source {source}: the repository has no commit", "commit something in it"
+        ) from None
     (folder / "gitconfig").write_text(CONFIG)
 
 
@@ -52,8 +59,11 @@ def _config_value(path: Path) -> str:
     return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def _files(tar: tarfile.TarFile, source: Path, request: Request) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """The tarball's files as git sees them. Nothing is written to the host, so no name and no link in it can reach out."""
+def _files(
+    tar: tarfile.TarFile, source: Path, request: Request
+) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """The tarball's files as git sees them. Nothing is written to the host, so no name and no link
+    in it can reach out."""
     for i, member in enumerate(tar):
         if i % _SHOW_EVERY_FILES == 0 and i:
             request.on_progress(f"reading {source.name}: {i} files")
@@ -67,12 +77,16 @@ def _files(tar: tarfile.TarFile, source: Path, request: Request) -> Iterator[tup
             with file:
                 yield EXECUTABLE if member.mode & 0o100 else FILE, path, file.read()
         else:
-            raise InputError(f"--source {source}: '{member.name}' is a device or a pipe", "a source tree has none")
+            raise InputError(
+                f"--source {source}: '{member.name}' is a device or a pipe",
+                "a source tree has none",
+            )
     _read_to_the_end(tar)
 
 
 def _read_to_the_end(tar: tarfile.TarFile) -> None:
-    """Past the archive's own end: only there does the compression's checksum tell whether all of it was right."""
+    """Past the archive's own end: only there does the compression's checksum tell whether all of it
+    was right."""
     while tar.fileobj is not None and tar.fileobj.read(1 << 20):
         pass
 
@@ -83,16 +97,25 @@ def _open(tar: tarfile.TarFile, member: tarfile.TarInfo, source: Path) -> IO[byt
     except KeyError:
         file = None
     if file is None:
-        raise InputError(f"--source {source}: '{member.name}' is a link to a file that is not in it", "see whether the file is whole")
+        raise InputError(
+            f"--source {source}: '{member.name}' is a link to a file that is not in it",
+            "see whether the file is whole",
+        )
     return file
 
 
 def _safe_path(member: tarfile.TarInfo, source: Path) -> bytes:
     parts = [part for part in member.name.split("/") if part not in ("", ".")]
     if member.name.startswith("/") or ".." in parts or not parts:
-        raise InputError(f"--source {source}: '{member.name}' would leave the folder it is unpacked into", "do not use this file")
+        raise InputError(
+            f"--source {source}: '{member.name}' would leave the folder it is unpacked into",
+            "do not use this file",
+        )
     if any(part.lower() == ".git" for part in parts):
-        raise InputError(f"--source {source}: '{member.name}' is inside a .git folder", "give that repository as --source instead")
+        raise InputError(
+            f"--source {source}: '{member.name}' is inside a .git folder",
+            "give that repository as --source instead",
+        )
     return os.fsencode("/".join(parts))
 
 

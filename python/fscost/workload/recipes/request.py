@@ -8,7 +8,8 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Request:
-    """The option values that matter to the recipe, a seed, and for `repository` what `--source` named."""
+    """The option values that matter to the recipe, a seed, and for `repository` what `--source`
+    named."""
 
     values: Mapping[str, str | int]
     seed: int
@@ -22,5 +23,6 @@ class Request:
         return value
 
     def rng(self, purpose: str) -> random.Random:
-        """A generator of its own for each purpose, so that one more draw here changes nothing there."""
+        """A generator of its own for each purpose, so that one more draw here changes nothing
+        there."""
         return random.Random(f"{self.seed}/{purpose}")

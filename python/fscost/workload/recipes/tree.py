@@ -14,7 +14,8 @@ _MTIME_S = 1_230_768_000  # 2009-01-01: any time in the past, so that a fresh at
 
 
 def make(folder: Path, request: Request) -> None:
-    """`files` files of `file_bytes` bytes on average (half to one and a half times that), in `directories` directories where that is given."""
+    """`files` files of `file_bytes` bytes on average (half to one and a half times that), in
+    `directories` directories where that is given."""
     with tarfile.open(folder / "tree.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
         for name, content in entries(request):
             if content is None:
@@ -29,10 +30,14 @@ def entries(request: Request) -> Iterator[tuple[str, bytes | None]]:
     """Directories, which have no content, before their files."""
     rng = request.rng("tree")
     mean, files = request.number("file_bytes"), request.number("files")
-    directories = min(request.number("directories"), files) if "directories" in request.values else None
+    directories = (
+        min(request.number("directories"), files) if "directories" in request.values else None
+    )
     made: set[str] = set()
     for i in range(files):
-        directory = _directory(i // FILES_PER_DIRECTORY if directories is None else i * directories // files)
+        directory = _directory(
+            i // FILES_PER_DIRECTORY if directories is None else i * directories // files
+        )
         for depth in range(1, directory.count("/") + 2):
             parent = "/".join(directory.split("/")[:depth])
             if parent not in made:

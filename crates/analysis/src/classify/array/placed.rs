@@ -55,7 +55,8 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// What no other member has got yet. `is_same`: the array had this content there already; `is_rebuilt`: on a member that is being rebuilt.
+    /// What no other member has got yet. `is_same`: the array had this content there already;
+    /// `is_rebuilt`: on a member that is being rebuilt.
     pub fn first(
         &mut self,
         (start, end): (u64, u64),

@@ -4,7 +4,8 @@ use crate::classify::formatted::FormattedDisks;
 use fscost_raid::{Area, Map, PLACES, Role, Superblock};
 use fscost_recording::{ExtentMap, Location, Result};
 
-/// An md array. It is known by its members' superblocks as mkfs left them; one that lacks a member is not recognised.
+/// An md array. It is known by its members' superblocks as mkfs left them; one that lacks a member
+/// is not recognised.
 #[derive(Debug, Clone)]
 pub struct Shape {
     /// The number that the array has as a disk, behind the recorded ones.
@@ -127,7 +128,8 @@ impl Shape {
         }
     }
 
-    /// Where the array's content is, given where its members' is. Of several copies the first counts.
+    /// Where the array's content is, given where its members' is. Of several copies the first
+    /// counts.
     pub(in crate::classify) fn assemble(&self, maps: &[ExtentMap]) -> ExtentMap {
         let mut array = ExtentMap::default();
         for (member, (disk, _)) in self.members.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! One tree block: `struct btrfs_header`, then items (leaf) or pointers (node); include/uapi/linux/btrfs_tree.h.
+//! One tree block: `struct btrfs_header`, then items (leaf) or pointers (node);
+//! include/uapi/linux/btrfs_tree.h.
 
 use super::bytes::{u8_at, u32_at, u64_at};
 use super::key::{KEY_BYTES, KEY_KIND, Key};

@@ -1,4 +1,5 @@
-//! Chunks: where logical addresses lie on the devices. `struct btrfs_chunk`, include/uapi/linux/btrfs_tree.h; the mapping is that of
+//! Chunks: where logical addresses lie on the devices. `struct btrfs_chunk`,
+//! include/uapi/linux/btrfs_tree.h; the mapping is that of
 //! `btrfs_map_block`, fs/btrfs/volumes.c.
 
 use super::bytes::{u16_at, u64_at};
@@ -220,7 +221,8 @@ impl ChunkMap {
         (into < chunk.stripe_bytes()).then(|| chunk.place(stripe, into))?
     }
 
-    /// The first stripe of a device after `offset`: until there nothing is mapped if `offset` is not.
+    /// The first stripe of a device after `offset`: until there nothing is mapped if `offset` is
+    /// not.
     pub fn next_stripe(&self, devid: u64, offset: u64) -> u64 {
         let after = (devid, offset.saturating_add(1))..=(devid, u64::MAX);
         self.stripes

@@ -1,4 +1,5 @@
-//! Whose data was written: by the items that point to it, or by the extent tree where it was written in place.
+//! Whose data was written: by the items that point to it, or by the extent tree where it was
+//! written in place.
 
 use super::block::Block;
 use super::chunk::flag;
@@ -52,7 +53,8 @@ impl Found {
     }
 }
 
-/// Rows whose owner was found. They are completed in their own order, not in that of places: they may have been put in a file since.
+/// Rows whose owner was found. They are completed in their own order, not in that of places: they
+/// may have been put in a file since.
 #[derive(Debug, Default)]
 struct Settled {
     owners: Vec<Found>,
@@ -95,7 +97,8 @@ fn because_written(row: &mut Row, cause: Cause) {
 }
 
 impl Follower {
-    /// Logical addresses between which all lies that waits; any, where many wait or it is not known where they lie.
+    /// Logical addresses between which all lies that waits; any, where many wait or it is not known
+    /// where they lie.
     pub fn waiting_within(&mut self) -> Range<u64> {
         const ANY: Range<u64> = 0..u64::MAX;
         if self.pending.len() > FEW_WAITING {
@@ -193,7 +196,8 @@ impl Follower {
         Ok(())
     }
 
-    /// After a commit: data that no written leaf points to was written in place, or is already gone.
+    /// After a commit: data that no written leaf points to was written in place, or is already
+    /// gone.
     pub fn settle(
         &mut self,
         step: &mut Step<'_>,
@@ -270,7 +274,8 @@ impl Follower {
             };
             let run = (owner.end - logical).min(place.run).min(rest);
             if owner.tree == tree::DATA_RELOCATION {
-                // Until balance tells the files, however many commits that takes: it moves one block group at a time.
+                // Until balance tells the files, however many commits that takes: it moves one
+                // block group at a time.
                 self.pending.renew(disk, waiting);
                 return Ok(run);
             }

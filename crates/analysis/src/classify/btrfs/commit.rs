@@ -100,7 +100,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Why blocks were written that only follow from other changes: the one reason for all of it, if there is only one. Without that
+    /// Why blocks were written that only follow from other changes: the one reason for all of it,
+    /// if there is only one. Without that
     /// reason none of them had been written.
     fn follows_from(&self) -> Causes {
         let reasons = beyond_what_follows(self.primary);
@@ -132,7 +133,8 @@ impl Follower {
         self.superblock_causes
     }
 
-    /// mkfs has ended: its superblock is the first. It wrote through the page cache, in any order and cut anywhere.
+    /// mkfs has ended: its superblock is the first. It wrote through the page cache, in any order
+    /// and cut anywhere.
     pub fn begin(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         let mut bytes = [0; SUPER_BYTES as usize];
         for disk in (0..disks.count()).filter(|&d| self.volume.owns(d)) {
@@ -192,7 +194,8 @@ impl Follower {
         Ok(())
     }
 
-    /// The recording ends: what was written since the last superblock belongs to a commit that never was.
+    /// The recording ends: what was written since the last superblock belongs to a commit that
+    /// never was.
     pub fn end(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         let old = self.current.clone();
         let mut step = Step::new(old.as_ref(), None, true);
@@ -280,7 +283,8 @@ impl Follower {
         if !follows {
             reasons.causes = own;
         }
-        // Times have always the same size: something else moved the items, and would have without them.
+        // Times have always the same size: something else moved the items, and would have without
+        // them.
         if reasons.reshaped && !follows && own.and(TIMES) == TIMES {
             reasons.causes = own.with(Cause::Accounting);
         }

@@ -142,7 +142,8 @@ impl Follower {
         Ok((true, origin))
     }
 
-    /// Which tree each block of a log belongs to: from the tree of logs to the logs, over what was just written.
+    /// Which tree each block of a log belongs to: from the tree of logs to the logs, over what was
+    /// just written.
     pub fn find_logged(&mut self, step: &mut Step<'_>, disks: &mut Disks<'_>) -> Result<()> {
         let log_root = |s: Option<&Super>| s.map(|s| s.log_root).filter(|&root| root != 0);
         let (old, new) = (log_root(step.old), log_root(step.new));

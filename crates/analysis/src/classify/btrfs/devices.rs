@@ -1,11 +1,13 @@
-//! Which disk is which device: members join, leave and take each other's place while the file system is mounted.
+//! Which disk is which device: members join, leave and take each other's place while the file
+//! system is mounted.
 
 use super::superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
 use crate::classify::FormattedDisks;
 use fscost_recording::{Event, Image, Op, Recording, Result};
 use std::collections::{HashMap, HashSet};
 
-/// The number that a device has until it has taken the place of another (`BTRFS_DEV_REPLACE_DEVID`).
+/// The number that a device has until it has taken the place of another
+/// (`BTRFS_DEV_REPLACE_DEVID`).
 const REPLACEMENT: u64 = 0;
 
 /// The disks of one file system.
@@ -75,7 +77,8 @@ impl Devices {
         self.replaced = devid;
     }
 
-    /// The device whose chunks lie on a disk: a replacement has those of the device that it replaces.
+    /// The device whose chunks lie on a disk: a replacement has those of the device that it
+    /// replaces.
     pub fn devid(&self, disk: u16) -> Option<u64> {
         let mut disks = self.disks.iter();
         let (&devid, _) = disks.find(|&(_, &known)| known == disk)?;

@@ -149,7 +149,8 @@ impl Reasons {
     }
 }
 
-/// What a change in the tree of roots means: names of subvolumes, the inodes of free space cache files, else roots that moved.
+/// What a change in the tree of roots means: names of subvolumes, the inodes of free space cache
+/// files, else roots that moved.
 fn root_item_cause(key: Key) -> Cause {
     match key.kind {
         kind::ROOT_REF | kind::ROOT_BACKREF | kind::DIR_ITEM | kind::DIR_INDEX => Cause::Names,
@@ -158,7 +159,8 @@ fn root_item_cause(key: Key) -> Cause {
     }
 }
 
-/// What differs between two versions of an inode. Other times follow from a change of size, names or mode and say no more then.
+/// What differs between two versions of an inode. Other times follow from a change of size, names
+/// or mode and say no more then.
 fn inode_causes(old: &[u8], new: &[u8]) -> Causes {
     let differs = |range: std::ops::Range<usize>| old.get(range.clone()) != new.get(range);
     let directory = u32_at(new, inode::MODE).is_some_and(|mode| mode & S_IFMT == S_IFDIR);

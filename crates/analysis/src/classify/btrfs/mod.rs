@@ -1,6 +1,9 @@
-//! btrfs: nothing is written in place but the superblock, so each superblock is an instant at which everything before it is complete. Blocks say
-//! themselves which tree they belong to; why they were written is found when the next superblock arrives, by comparing each with the tree that
-//! the last one led to (which is still on the disk: its blocks are not used again before the commit).
+//! btrfs: nothing is written in place but the superblock, so each superblock is an instant at which
+//! everything before it is complete. Blocks say
+//! themselves which tree they belong to; why they were written is found when the next superblock
+//! arrives, by comparing each with the tree that
+//! the last one led to (which is still on the disk: its blocks are not used again before the
+//! commit).
 
 mod block;
 mod bytes;
@@ -30,7 +33,8 @@ use pieces::{Piece, first_piece};
 use superblock::Super;
 use volume::Volume;
 
-/// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as mkfs left it.
+/// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as
+/// mkfs left it.
 pub fn detect(
     formatted: &FormattedDisks<'_>,
     disk: u16,

@@ -1,4 +1,5 @@
-//! Who owns data that lies where it lay before (written in place): the extent tree's back references.
+//! Who owns data that lies where it lay before (written in place): the extent tree's back
+//! references.
 //! `struct btrfs_extent_item` and its inline references, include/uapi/linux/btrfs_tree.h.
 
 use super::bytes::{u8_at, u64_at};
@@ -12,7 +13,8 @@ const EXTENT_ITEM_BYTES: usize = 24;
 const FLAG_DATA: u64 = 1;
 /// `BTRFS_EXTENT_OWNER_REF_KEY`, with simple quotas.
 const EXTENT_OWNER_REF: u8 = 172;
-/// How many items may stand between a logical address and the extent that it lies in: an extent's references that did not fit in its item.
+/// How many items may stand between a logical address and the extent that it lies in: an extent's
+/// references that did not fit in its item.
 const MAX_STEPS: usize = 512;
 
 /// A file that an extent belongs to.
@@ -83,7 +85,8 @@ enum Reference {
     Leaf(u64),
 }
 
-/// Of several, one of a file rather than of a shared leaf, and of the tree that balance moves data in only if there is no other.
+/// Of several, one of a file rather than of a shared leaf, and of the tree that balance moves data
+/// in only if there is no other.
 fn inline_reference(item: &[u8]) -> Option<Reference> {
     let mut at = EXTENT_ITEM_BYTES;
     let mut best = None;

@@ -1,4 +1,5 @@
-//! Paths by INODE_REF items, and those of subvolumes by ROOT_BACKREF items, found when they are asked for.
+//! Paths by INODE_REF items, and those of subvolumes by ROOT_BACKREF items, found when they are
+//! asked for.
 
 use super::bytes::{u16_at, u64_at};
 use super::items::name_of;
@@ -38,7 +39,8 @@ pub struct PathFinder {
     directories: HashMap<Place, Rc<str>>,
 }
 
-/// A directory as it is looked up: a tree on the way up from a subvolume in it is looked up without its log.
+/// A directory as it is looked up: a tree on the way up from a subvolume in it is looked up without
+/// its log.
 type Place = (u64, u64, bool);
 
 impl PathFinder {

@@ -1,4 +1,5 @@
-//! Data that was written and whose owner is not known yet: data reaches the disk before the tree that points to it.
+//! Data that was written and whose owner is not known yet: data reaches the disk before the tree
+//! that points to it.
 
 use crate::classify::waiting::{MAX_WAITING, Piece, Waiting};
 use crate::classify::{Row, Rows, Structure};
@@ -13,7 +14,8 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Push `row`, which waits for an owner. What has waited in its place since before the last commit will never be owned.
+    /// Push `row`, which waits for an owner. What has waited in its place since before the last
+    /// commit will never be owned.
     pub fn push(&mut self, row: Row, rows: &mut Rows) {
         let most = MAX_WAITING / self.disks.len().max(1);
         let waiting = self.disks.entry(row.disk).or_default();
@@ -36,7 +38,8 @@ impl Pending {
         waiting.is_some_and(|waiting| waiting.touches(offset, length))
     }
 
-    /// Complete all rows of `length` bytes at `offset` of `disk`: rows are split so that `complete` sees only what lies within.
+    /// Complete all rows of `length` bytes at `offset` of `disk`: rows are split so that `complete`
+    /// sees only what lies within.
     pub fn claim(
         &mut self,
         disk: u16,

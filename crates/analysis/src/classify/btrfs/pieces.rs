@@ -26,14 +26,16 @@ pub enum Piece {
     },
     /// Parity of RAID5 or RAID6.
     Parity,
-    /// Nothing is known to lie here yet: a chunk that was allocated since the last commit, if it is not a block by its header.
+    /// Nothing is known to lie here yet: a chunk that was allocated since the last commit, if it is
+    /// not a block by its header.
     Unmapped,
     /// Zeros where no data lies.
     Zeros,
     Unknown,
 }
 
-/// The first piece of `length` bytes at `offset` of a disk, and its bytes. `content` is empty for a write-zeroes.
+/// The first piece of `length` bytes at `offset` of a disk, and its bytes. `content` is empty for a
+/// write-zeroes.
 pub fn first_piece(
     volume: &Volume,
     disk: u16,
@@ -43,7 +45,8 @@ pub fn first_piece(
 ) -> (Piece, u64) {
     if let Some((copy, bytes)) = copy_at(offset) {
         let bytes = bytes.min(length);
-        // Without its magic where mkfs is not done, or where a device has left: `btrfs_scratch_superblock`, fs/btrfs/volumes.c.
+        // Without its magic where mkfs is not done, or where a device has left:
+        // `btrfs_scratch_superblock`, fs/btrfs/volumes.c.
         let is_super = content.get(0x41..0x48) == Some(b"BHRfS_M".as_slice())
             || content.get(0x40..0x48) == Some([0; 8].as_slice())
                 && Super::id(content) == Some(volume.fsid)

@@ -31,7 +31,8 @@ pub struct Super {
 }
 
 impl Super {
-    /// The superblock in these bytes. mkfs writes another magic until it is done; such a one is not followed.
+    /// The superblock in these bytes. mkfs writes another magic until it is done; such a one is not
+    /// followed.
     pub fn parse(bytes: &[u8]) -> Option<Super> {
         if bytes.get(0x40..0x48)? != b"_BHRfS_M" {
             return None;

@@ -1,4 +1,5 @@
-//! The file system's blocks by logical address, read through the chunk map, and searches in its trees.
+//! The file system's blocks by logical address, read through the chunk map, and searches in its
+//! trees.
 
 use super::block::{Block, Header};
 use super::bytes::u64_at;
@@ -182,7 +183,8 @@ impl Volume {
         Ok(())
     }
 
-    /// The leaves of the tree at `root` that hold keys from `from` to `to`, at most `limit`. The first may hold only smaller ones.
+    /// The leaves of the tree at `root` that hold keys from `from` to `to`, at most `limit`. The
+    /// first may hold only smaller ones.
     pub fn leaves(
         &mut self,
         disks: &mut Disks<'_>,
@@ -193,7 +195,8 @@ impl Volume {
     ) -> Result<Vec<Rc<Block>>> {
         let limit = limit.max(1);
         let mut found = Vec::new();
-        // Levels only decrease on the way down, so a cycle cannot go on; nodes are bounded with leaves.
+        // Levels only decrease on the way down, so a cycle cannot go on; nodes are bounded with
+        // leaves.
         let mut nodes = 0;
         let mut next = vec![(root, u8::MAX)];
         while let Some((bytenr, below)) = next.pop() {
@@ -224,7 +227,8 @@ impl Volume {
         Ok(found)
     }
 
-    /// What `look` finds first among the items with keys from `from` to `to`, of at most two leaves.
+    /// What `look` finds first among the items with keys from `from` to `to`, of at most two
+    /// leaves.
     pub fn look_up<T>(
         &mut self,
         disks: &mut Disks<'_>,

@@ -21,7 +21,8 @@ impl Change {
             .extend(come.into_iter().map(|claim| (mapper, claim)));
     }
 
-    /// The inode is another file by now: data that it maps where the first did is its own, as far as it may have been written since.
+    /// The inode is another file by now: data that it maps where the first did is its own, as far
+    /// as it may have been written since.
     pub(super) fn remade(&mut self, mapper: Mapper, old: &[Claim], new: &[Claim]) {
         let is_data = |kind| {
             matches!(

@@ -161,8 +161,10 @@ impl Running {
     }
 }
 
-/// What the next home write of a block is for: all copies since the last, if they are of one thing. When a block is freed the journal forgets it
-/// (`jbd2_journal_forget`): what it was before is never written home, and its next owner owes nothing for that.
+/// What the next home write of a block is for: all copies since the last, if they are of one thing.
+/// When a block is freed the journal forgets it
+/// (`jbd2_journal_forget`): what it was before is never written home, and its next owner owes
+/// nothing for that.
 fn owed(before: Option<Explanation>, now: Explanation) -> Explanation {
     let form = |what: &Explanation| match what.structure {
         Structure::DirectoryIndex => Structure::Directory,

@@ -1,4 +1,5 @@
-//! Blocks of names. Format: Linux `fs/ext4/ext4.h`, struct `ext4_dir_entry_2`; the index: `fs/ext4/namei.c`, struct `dx_root`.
+//! Blocks of names. Format: Linux `fs/ext4/ext4.h`, struct `ext4_dir_entry_2`; the index:
+//! `fs/ext4/namei.c`, struct `dx_root`.
 
 use crate::bytes::{byte, le16, le32, part};
 use crate::classify::Structure;
@@ -51,8 +52,10 @@ pub fn entries(block: &[u8], has_file_types: bool) -> Option<Vec<Entry<'_>>> {
     Some(found)
 }
 
-/// Whether a block of a directory that has a hash tree is part of that tree: its root (after `.` and `..`), or a node, which begins with an
-/// entry over the whole block. Both hold a limit, which is what fits in the block (one less where checksums are).
+/// Whether a block of a directory that has a hash tree is part of that tree: its root (after `.`
+/// and `..`), or a node, which begins with an
+/// entry over the whole block. Both hold a limit, which is what fits in the block (one less where
+/// checksums are).
 pub fn structure(block: &[u8], is_indexed: bool) -> Structure {
     let holds_limit = |at: usize| {
         let fits = block.len().saturating_sub(at) / 8;

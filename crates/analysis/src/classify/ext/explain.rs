@@ -184,7 +184,8 @@ impl State {
         self.rename(directory, &old, &new)
     }
 
-    /// Free counts and what is in use: bytes 12 to 18 and the unused inodes; else only checksums (`struct ext4_group_desc`).
+    /// Free counts and what is in use: bytes 12 to 18 and the unused inodes; else only checksums
+    /// (`struct ext4_group_desc`).
     fn descriptors_cause(&self, old: &[u8], new: &[u8]) -> Cause {
         let size = self.superblock.descriptor_bytes as usize;
         let counts =
@@ -200,7 +201,8 @@ impl State {
         }
     }
 
-    /// A journal's copy of a block that nothing owns any more at the commit: only its form can tell.
+    /// A journal's copy of a block that nothing owns any more at the commit: only its form can
+    /// tell.
     fn unowned(&self, block: u64, content: &[u8]) -> Explanation {
         let extents =
             !map::of_node(Kind::Extents(Content::Data), content, &self.superblock).is_empty();

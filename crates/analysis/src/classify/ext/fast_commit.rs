@@ -1,4 +1,5 @@
-//! Fast commits: changes of inodes in the journal, between two transactions. Format: Linux `fs/ext4/fast_commit.h`; every number is little-endian.
+//! Fast commits: changes of inodes in the journal, between two transactions. Format: Linux
+//! `fs/ext4/fast_commit.h`; every number is little-endian.
 
 use super::{
     directory::Entry,

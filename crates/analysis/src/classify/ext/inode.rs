@@ -76,7 +76,8 @@ impl<'a> Inode<'a> {
         u64::from(le16(self.0, 0x76)) << 32 | u64::from(le32(self.0, 0x68))
     }
 
-    /// Whether `i_block` maps blocks: not so for inline content, short symbolic links (`ext4_inode_is_fast_symlink`) and devices.
+    /// Whether `i_block` maps blocks: not so for inline content, short symbolic links
+    /// (`ext4_inode_is_fast_symlink`) and devices.
     pub fn maps_blocks(self) -> bool {
         match self.format() {
             REGULAR | DIRECTORY => !self.is_inline(),
@@ -158,7 +159,8 @@ pub fn causes(old: Inode<'_>, new: Inode<'_>) -> Causes {
         (true, false) => Cause::Data,
         _ => Cause::SizeOrMap,
     };
-    // Attributes in the inode begin after its extra fields; inline content ends there too (`system.data`).
+    // Attributes in the inode begin after its extra fields; inline content ends there too
+    // (`system.data`).
     let tail = if new.is_inline() {
         content
     } else {
@@ -198,7 +200,8 @@ pub fn causes(old: Inode<'_>, new: Inode<'_>) -> Causes {
     }
 }
 
-/// The directory entries that an inode with inline content holds: in `i_block` after the parent's number, and in the attribute
+/// The directory entries that an inode with inline content holds: in `i_block` after the parent's
+/// number, and in the attribute
 /// `system.data` (`fs/ext4/inline.c`).
 pub fn inline_entries(inode: Inode<'_>) -> [&[u8]; 2] {
     let body = inode.attributes();

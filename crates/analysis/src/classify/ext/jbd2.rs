@@ -117,7 +117,8 @@ impl Superblock {
         if next >= self.end() { self.first } else { next }
     }
 
-    /// The copies that a descriptor block announces, in the order of their positions (`journal_tag_bytes`, `read_tag_block`).
+    /// The copies that a descriptor block announces, in the order of their positions
+    /// (`journal_tag_bytes`, `read_tag_block`).
     pub fn tags(&self, descriptor: &[u8]) -> Vec<Tag> {
         let (v2, v3) = (self.has(INCOMPAT_CSUM_V2), self.has(INCOMPAT_CSUM_V3));
         let wide = self.has(INCOMPAT_64BIT);

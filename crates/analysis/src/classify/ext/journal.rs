@@ -51,7 +51,8 @@ pub struct Copy {
 /// One transaction that is being written.
 #[derive(Debug, Default)]
 pub struct Transaction {
-    /// The copies that have arrived, by the block that they are of, in the order of their positions.
+    /// The copies that have arrived, by the block that they are of, in the order of their
+    /// positions.
     pub copies: Vec<(u64, Option<Copy>)>,
     missing: usize,
     committed: bool,
@@ -72,11 +73,13 @@ pub struct Journal {
     place: Place,
     superblock: jbd2::Superblock,
     transactions: BTreeMap<u32, Transaction>,
-    /// Positions whose copies are announced, and not written yet: the transaction, the number in it, whether it is escaped.
+    /// Positions whose copies are announced, and not written yet: the transaction, the number in
+    /// it, whether it is escaped.
     expected: HashMap<u32, (u32, usize, bool)>,
     /// Copies that were written before the descriptor which announces them.
     early: BTreeMap<u32, Copy>,
-    /// Copies of transactions that never became whole, and the blocks that they are of, if they were announced.
+    /// Copies of transactions that never became whole, and the blocks that they are of, if they
+    /// were announced.
     abandoned: Vec<(Option<u64>, Copy)>,
 }
 
@@ -205,7 +208,8 @@ impl Journal {
         Some((sequence, self.transactions.remove(&sequence)?))
     }
 
-    /// Copies of which it is known by now that no transaction will be made of them, with the blocks that they are of.
+    /// Copies of which it is known by now that no transaction will be made of them, with the blocks
+    /// that they are of.
     pub fn abandoned(&mut self) -> Vec<(Option<u64>, Copy)> {
         std::mem::take(&mut self.abandoned)
     }

@@ -1,4 +1,5 @@
-//! The places that the superblock and the group descriptors fix: superblocks, descriptors, bitmaps, inode tables.
+//! The places that the superblock and the group descriptors fix: superblocks, descriptors, bitmaps,
+//! inode tables.
 
 use super::{
     space::{Kind, Space, Use},
@@ -7,7 +8,8 @@ use super::{
 use crate::bytes::le32;
 use crate::classify::Structure;
 
-/// What a group descriptor says of where things are. Format: Linux `fs/ext4/ext4.h`, struct `ext4_group_desc`.
+/// What a group descriptor says of where things are. Format: Linux `fs/ext4/ext4.h`, struct
+/// `ext4_group_desc`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Group {
     /// Block of the block bitmap.
@@ -67,7 +69,8 @@ fn fix(space: &mut Space, start: u64, length: u64, structure: Structure, inode: 
     );
 }
 
-/// Where the primary copy of group descriptor block `number` lies (`ext4_get_group_desc`, `descriptor_loc`).
+/// Where the primary copy of group descriptor block `number` lies (`ext4_get_group_desc`,
+/// `descriptor_loc`).
 pub fn descriptor_block(superblock: &Superblock, number: u64) -> u64 {
     if number < superblock.classic_descriptor_blocks() {
         return superblock.primary_block().max(superblock.first_data_block) + 1 + number;
@@ -109,7 +112,8 @@ pub fn place_superblocks(space: &mut Space, superblock: &Superblock) {
             );
             at += 1;
         }
-        // Each descriptor block of meta_bg lies in the first, second and last group of those that it describes.
+        // Each descriptor block of meta_bg lies in the first, second and last group of those that
+        // it describes.
         let within = group % per_block;
         if group / per_block >= classic
             && (within < 2 || within == per_block - 1)

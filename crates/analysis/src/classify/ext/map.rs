@@ -19,7 +19,8 @@ pub struct Claim {
     pub length: u64,
     /// What for.
     pub kind: Kind,
-    /// Which block of the file the first is (or maps first), counted from the first that a node of pointers maps.
+    /// Which block of the file the first is (or maps first), counted from the first that a node of
+    /// pointers maps.
     pub first: u64,
 }
 
@@ -93,7 +94,8 @@ pub fn of_node(kind: Kind, block: &[u8], superblock: &Superblock) -> Vec<Claim> 
     }
 }
 
-/// Whether a block may be a node of this kind, for all that its form tells; pointers have none but their bounds.
+/// Whether a block may be a node of this kind, for all that its form tells; pointers have none but
+/// their bounds.
 pub fn is_form_of(kind: Kind, block: &[u8], superblock: &Superblock) -> bool {
     match kind {
         Kind::Extents(_) => is_extents(block),
@@ -102,7 +104,8 @@ pub fn is_form_of(kind: Kind, block: &[u8], superblock: &Superblock) -> bool {
     }
 }
 
-/// Whether a block is a node, by its form: of extents, or of pointers of which there is one at least.
+/// Whether a block is a node, by its form: of extents, or of pointers of which there is one at
+/// least.
 pub fn looks_like_node(block: &[u8], superblock: &Superblock) -> bool {
     (is_extents(block) && le16(block, 2) > 0)
         || (are_pointers(block, superblock) && block.iter().any(|&byte| byte != 0))
@@ -165,7 +168,8 @@ fn extent(entry: &[u8], content: Content) -> Claim {
     }
 }
 
-/// Pointers to blocks `level` above the content. They have no magic number: if one points outside, none is believed.
+/// Pointers to blocks `level` above the content. They have no magic number: if one points outside,
+/// none is believed.
 fn of_pointers(
     pointers: &[u8],
     level: u8,

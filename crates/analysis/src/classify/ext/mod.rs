@@ -1,4 +1,5 @@
-//! ext2, ext3, ext4: who uses each block follows from the metadata as it is committed or written home; the journal's copies are the metadata.
+//! ext2, ext3, ext4: who uses each block follows from the metadata as it is committed or written
+//! home; the journal's copies are the metadata.
 
 mod change;
 mod commit;
@@ -32,7 +33,8 @@ use pieces::piece;
 use running::Running;
 use superblock::Superblock;
 
-/// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as mkfs left it.
+/// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as
+/// mkfs left it.
 pub fn detect(
     formatted: &FormattedDisks<'_>,
     disk: u16,
@@ -125,8 +127,10 @@ impl Family for Ext {
         }
     }
 
-    /// The kernel zeroes inode tables that mkfs left for later (`ext4_init_inode_table`), and what is left of a small extent that was allocated but not
-    /// written (`ext4_ext_zeroout`). It discards what a committed transaction has freed; without a journal, before that is on the disk.
+    /// The kernel zeroes inode tables that mkfs left for later (`ext4_init_inode_table`), and what
+    /// is left of a small extent that was allocated but not
+    /// written (`ext4_ext_zeroout`). It discards what a committed transaction has freed; without a
+    /// journal, before that is on the disk.
     fn is_in_use(&self, disk: u16, offset: u64, length: u64) -> bool {
         let running = self.running.as_ref().filter(|_| disk == self.disk);
         running.is_some_and(|running| running.is_in_use(offset, length, self.block_bytes))

@@ -25,10 +25,12 @@ impl Name {
 
 #[derive(Debug, Default)]
 struct Called {
-    /// In the order in which the inode got them; after the last is gone, it stays as what the inode was called.
+    /// In the order in which the inode got them; after the last is gone, it stays as what the inode
+    /// was called.
     names: Vec<Name>,
     alive: bool,
-    /// The inode is free; a name may be lost without that, while it moves to a block that is not known yet.
+    /// The inode is free; a name may be lost without that, while it moves to a block that is not
+    /// known yet.
     removed: bool,
     life: Life,
     generation: u32,
@@ -60,7 +62,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// `value` holds that of an attribute of `inode`, and is called as this is. Of several that share it, as the last that came.
+    /// `value` holds that of an attribute of `inode`, and is called as this is. Of several that
+    /// share it, as the last that came.
     pub fn value(&mut self, value: u32, inode: u32) {
         if self.values.insert(value, inode) != Some(inode) {
             self.changes += 1;
@@ -183,7 +186,8 @@ impl Names {
         self.inodes.get(&inode).map_or(0, |of| of.life)
     }
 
-    /// All names are on the disk: a new inode that got none since it came had it before, or has none at all.
+    /// All names are on the disk: a new inode that got none since it came had it before, or has
+    /// none at all.
     pub fn settle(&mut self) {
         self.told.clear();
         if self.awaited.is_empty() {
@@ -213,7 +217,8 @@ impl Names {
         }
     }
 
-    /// The inode's path: by the oldest of its names that are not removed, or by the last that it had.
+    /// The inode's path: by the oldest of its names that are not removed, or by the last that it
+    /// had.
     pub fn path(&mut self, inode: u32, paths: &mut Paths) -> Option<PathId> {
         let inode = self.values.get(&inode).copied().unwrap_or(inode);
         if let Some(&known) = self.known.get(&inode) {

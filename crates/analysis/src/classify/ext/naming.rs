@@ -1,4 +1,5 @@
-//! Rows whose owner's name comes later: without a journal an inode is written apart from its name, and only once all is written do they fit together.
+//! Rows whose owner's name comes later: without a journal an inode is written apart from its name,
+//! and only once all is written do they fit together.
 
 use super::names::{Life, Names};
 use crate::classify::waiting::MAX_WAITING;
@@ -23,7 +24,8 @@ struct Owned {
 }
 
 impl Owned {
-    /// The path of the file that owns the row; nothing if its inode is another file by now, or the row another inode's.
+    /// The path of the file that owns the row; nothing if its inode is another file by now, or the
+    /// row another inode's.
     fn path(self, names: &mut Names, rows: &mut Rows) -> Option<Option<PathId>> {
         let is_same = names.life(self.inode) == self.life
             && rows.get_mut(self.row)?.inode == u64::from(self.inode);
@@ -67,7 +69,8 @@ impl Naming {
         self.named_at = (names.changes(), self.unnamed.len());
     }
 
-    /// All directories are on the disk: an inode may have been named after what it was before, whose entry was there still.
+    /// All directories are on the disk: an inode may have been named after what it was before,
+    /// whose entry was there still.
     pub fn again(&mut self, names: &mut Names, rows: &mut Rows) {
         names.settle();
         self.name(names, rows);

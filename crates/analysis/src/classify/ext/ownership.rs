@@ -16,7 +16,8 @@ use crate::classify::{Disks, waiting::MAX_WAITING};
 use fscost_recording::Result;
 
 impl State {
-    /// The last round in which all was written that says that `mapper` maps what it does; before all if that is not known.
+    /// The last round in which all was written that says that `mapper` maps what it does; before
+    /// all if that is not known.
     pub(super) fn known_at(&self, mut mapper: Mapper) -> Round {
         let mut known = self.rounds.now();
         for _ in 0..=map::MAX_DEPTH {
@@ -34,7 +35,8 @@ impl State {
         Round::default()
     }
 
-    /// Without a journal: a block was written that nothing is known to map. Whether it looks like names or a node: a directory or file may have
+    /// Without a journal: a block was written that nothing is known to map. Whether it looks like
+    /// names or a node: a directory or file may have
     /// grown by it, whose inode is still to come.
     pub(super) fn written_unmapped(&mut self, block: u64, content: &[u8]) -> bool {
         let looks_like_metadata = map::looks_like_node(content, &self.superblock)
@@ -47,7 +49,8 @@ impl State {
         looks_like_metadata
     }
 
-    /// Without a journal: whether a block that is written has the form of what it is known to be mapped for. Else it is another's by now.
+    /// Without a journal: whether a block that is written has the form of what it is known to be
+    /// mapped for. Else it is another's by now.
     pub(super) fn has_form_of(&self, kind: Kind, content: &[u8]) -> bool {
         match kind {
             NAMES => self.entries(content).is_some(),
@@ -65,7 +68,8 @@ impl State {
         found
     }
 
-    /// Without a journal: the round in which this block was last written as a node of whoever has it.
+    /// Without a journal: the round in which this block was last written as a node of whoever has
+    /// it.
     fn written_as_node(&self, block: u64) -> Option<Round> {
         let used = self.space.get(block).filter(|used| used.kind.is_node())?;
         let mapper = Mapper {
@@ -75,7 +79,8 @@ impl State {
         self.written.get(&mapper).copied()
     }
 
-    /// Take the blocks, and what the nodes among them map. Returns the metadata that was read for that.
+    /// Take the blocks, and what the nodes among them map. Returns the metadata that was read for
+    /// that.
     pub(super) fn claim(
         &mut self,
         mut stack: Vec<(Mapper, Claim)>,
@@ -123,7 +128,8 @@ impl State {
                 self.reads_left -= 1;
                 let content = match blocks.get(&block) {
                     Some(&new) => Arc::from(new),
-                    // What mapped them may have moved to a node, as when a directory's extents outgrow its inode.
+                    // What mapped them may have moved to a node, as when a directory's extents
+                    // outgrow its inode.
                     None if trust == Trust::All => match applied.forgotten.remove(&block) {
                         Some(newest) => newest,
                         None => self.before(block, disks)?,
@@ -159,7 +165,8 @@ impl State {
         Ok(visited.into_iter().map(|(_, block)| block).collect())
     }
 
-    /// Without a journal: all that was changed is on the disk, so what was not written since it was mapped is as it should be.
+    /// Without a journal: all that was changed is on the disk, so what was not written since it was
+    /// mapped is as it should be.
     pub fn settle(&mut self, disks: &mut Disks<'_>) -> Result<Applied> {
         let unread = std::mem::take(&mut self.unread);
         self.allow_reads(unread.len());
@@ -186,7 +193,8 @@ impl State {
 pub enum Trust {
     /// All: a transaction has all that it changes.
     All,
-    /// Those that are written together with what maps them. Without a journal others may be written later, and hold until then what their last
+    /// Those that are written together with what maps them. Without a journal others may be written
+    /// later, and hold until then what their last
     /// owner had there.
     Written,
 }

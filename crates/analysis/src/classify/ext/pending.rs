@@ -1,4 +1,5 @@
-//! Data reaches the disk before the metadata that says whose it is: rows which wait for their owner.
+//! Data reaches the disk before the metadata that says whose it is: rows which wait for their
+//! owner.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,8 @@ use crate::classify::newer::{Age, Newer};
 use crate::classify::waiting::MAX_WAITING;
 use crate::classify::{Cause, Causes, Rows, Structure};
 
-/// A block is mapped by the transaction that runs when its data is written, or by the next where one is just being committed; later ones
+/// A block is mapped by the transaction that runs when its data is written, or by the next where
+/// one is just being committed; later ones
 /// can only use it for something else.
 const COMMITS: u64 = 2;
 
@@ -35,7 +37,8 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Whether what it is stays so: the data of a file that was removed before its blocks were mapped, or of one whose inode and nodes were written
+    /// Whether what it is stays so: the data of a file that was removed before its blocks were
+    /// mapped, or of one whose inode and nodes were written
     /// since.
     fn is_settled(&self, commits: u64, state: &State) -> bool {
         commits > self.commit + COMMITS
@@ -51,7 +54,8 @@ impl Waiting {
 pub struct Pending {
     /// By first block and number of the row.
     rows: BTreeMap<(u64, usize), Waiting>,
-    /// Those that came since it was last asked who waits, in their order: put in their places together, which takes far less time for a million at
+    /// Those that came since it was last asked who waits, in their order: put in their places
+    /// together, which takes far less time for a million at
     /// random places.
     recent: Vec<((u64, usize), Waiting)>,
     longest: u64,
@@ -62,7 +66,8 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Row `row` is of `length` blocks at `start` that have no owner, or perhaps not this one any more.
+    /// Row `row` is of `length` blocks at `start` that have no owner, or perhaps not this one any
+    /// more.
     pub fn add(
         &mut self,
         (start, length): (u64, u64),
@@ -91,7 +96,8 @@ impl Pending {
         self.rows.extend(self.recent.drain(..));
     }
 
-    /// What no owner can come for waits no longer; nor, where more than `most` are left, do those that have waited longest.
+    /// What no owner can come for waits no longer; nor, where more than `most` are left, do those
+    /// that have waited longest.
     fn drop(&mut self, most: usize, state: &State) {
         self.place();
         let commits = self.commits;
@@ -108,13 +114,15 @@ impl Pending {
         self.commits += 1;
     }
 
-    /// Without a journal: all is on the disk, so whatever has no owner was of a file that is removed.
+    /// Without a journal: all is on the disk, so whatever has no owner was of a file that is
+    /// removed.
     pub fn settle(&mut self) {
         self.rows.clear();
         self.recent.clear();
     }
 
-    /// Without a journal: what was written there since the blocks were known to be the inode's may be another's. It stays the inode's, with a doubt,
+    /// Without a journal: what was written there since the blocks were known to be the inode's may
+    /// be another's. It stays the inode's, with a doubt,
     /// until another is known.
     pub fn release(&mut self, released: &Released, state: &State, rows: &mut Rows) {
         let bytes = u64::from(state.superblock.block_bytes);
@@ -147,7 +155,8 @@ impl Pending {
             .collect()
     }
 
-    /// Rows, or what of them lies in these blocks, wait no more; their other parts go on as rows of their own.
+    /// Rows, or what of them lies in these blocks, wait no more; their other parts go on as rows of
+    /// their own.
     fn take(&mut self, start: u64, length: u64, bytes: u64, rows: &mut Rows) -> Vec<Part> {
         let end = start.saturating_add(length);
         let mut taken = Vec::new();
@@ -176,7 +185,8 @@ impl Pending {
         taken
     }
 
-    /// `length` blocks at `start` are mapped: their rows are complete, with a journal for good. Returns their numbers.
+    /// `length` blocks at `start` are mapped: their rows are complete, with a journal for good.
+    /// Returns their numbers.
     pub fn resolve(
         &mut self,
         (start, length): (u64, u64),

@@ -23,7 +23,8 @@ impl State {
             let used = claim.used(mapper);
             let Claim { start, length, .. } = claim;
             if claim.kind.is_node() {
-                // What someone else holds by now is not this inode's to release; neither is what was released before.
+                // What someone else holds by now is not this inode's to release; neither is what
+                // was released before.
                 if self.space.get(start) != Some(used) {
                     continue;
                 }
@@ -53,7 +54,8 @@ impl State {
         Ok(())
     }
 
-    /// Inodes with the same attributes share a block (`ext4_xattr_block_cache_find`). Whether others still have one that this inode no longer maps.
+    /// Inodes with the same attributes share a block (`ext4_xattr_block_cache_find`). Whether
+    /// others still have one that this inode no longer maps.
     fn leave_shared(&mut self, block: u64, used: Use) -> bool {
         let Some(others) = self.sharers.get_mut(&block) else {
             return false;
@@ -70,7 +72,8 @@ impl State {
         true
     }
 
-    /// Without a journal: who had these as directories or nodes has lost them, and what was below, though that is not written yet.
+    /// Without a journal: who had these as directories or nodes has lost them, and what was below,
+    /// though that is not written yet.
     pub(super) fn displace(
         &mut self,
         start: u64,

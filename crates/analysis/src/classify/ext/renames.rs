@@ -34,7 +34,8 @@ impl Name {
 }
 
 impl State {
-    /// Returns whether names differ. They do so once all inodes are known, those that are gone last: a name that moves to another block stays the
+    /// Returns whether names differ. They do so once all inodes are known, those that are gone
+    /// last: a name that moves to another block stays the
     /// oldest of its inode.
     pub(super) fn rename(&mut self, directory: u32, old: &[Entry<'_>], new: &[Entry<'_>]) -> bool {
         let removed = old.iter().filter(|e| new.binary_search(e).is_err());
@@ -78,7 +79,8 @@ mod tests {
             name: b"a",
             is_directory: false,
         };
-        // The names of a small directory lie in its inode, which may stand before the inode that is named.
+        // The names of a small directory lie in its inode, which may stand before the inode that is
+        // named.
         state.rename(2, &[], &[entry]);
         state.names.inode_removed(100);
         state.names.inode_new(100);

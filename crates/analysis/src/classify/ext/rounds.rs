@@ -1,7 +1,9 @@
 //! Time without a journal: what is written between two flushes belongs together.
 //!
-//! A sync or fsync ends with a flush. Before it, data and the metadata that maps it come in any order: a sync starts writeback of
-//! all inodes at once, the block device's own among them (`ksys_sync`, `wakeup_flusher_threads`). Without a flush, metadata that
+//! A sync or fsync ends with a flush. Before it, data and the metadata that maps it come in any
+//! order: a sync starts writeback of
+//! all inodes at once, the block device's own among them (`ksys_sync`, `wakeup_flusher_threads`).
+//! Without a flush, metadata that
 //! follows data tells whose it is: what the kernel writes back by itself.
 
 /// An instant in this time.
@@ -14,7 +16,8 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Whether metadata says enough of data that was written then: it was written later, or before the same flush, which has come.
+    /// Whether metadata says enough of data that was written then: it was written later, or before
+    /// the same flush, which has come.
     pub(super) fn is_told_by(self, metadata: Round, now: Round) -> bool {
         metadata >= self || (metadata.epoch >= self.epoch && now.epoch > self.epoch)
     }

@@ -31,7 +31,8 @@ pub(super) struct Running {
     pub(super) naming: Naming,
     /// Rows of the journal's own blocks, by the transaction that they are for.
     pub(super) own: HashMap<u32, Vec<usize>>,
-    /// Why blocks were written home, by the transaction that copied each last: once all of a transaction's are, the journal's tail moves past it.
+    /// Why blocks were written home, by the transaction that copied each last: once all of a
+    /// transaction's are, the journal's tail moves past it.
     pub(super) written_home: BTreeMap<u32, Causes>,
 }
 
@@ -51,7 +52,8 @@ impl Running {
     ) -> Result<Running> {
         let bytes = u64::from(superblock.block_bytes);
         let journal_inode = superblock.journal_inode;
-        // An external journal's own superblock comes after the one that makes it a file system's (`ext4_get_journal_blkdev`).
+        // An external journal's own superblock comes after the one that makes it a file system's
+        // (`ext4_get_journal_blkdev`).
         let journal_superblock = superblock.primary_block() + 1;
         let state = State::load(superblock, disk, written, disks)?;
         let mut place = None;
@@ -88,7 +90,8 @@ impl Running {
         }
     }
 
-    /// Whether whatever these bytes hold stays; without a journal only what has its fixed place surely does.
+    /// Whether whatever these bytes hold stays; without a journal only what has its fixed place
+    /// surely does.
     pub(super) fn is_in_use(&self, offset: u64, length: u64, bytes: u64) -> bool {
         let first = offset / bytes;
         let end = offset.saturating_add(length).div_ceil(bytes);
@@ -207,7 +210,8 @@ impl Running {
         let start = row.offset / bytes;
         let used = self.state.space.get(start);
         let may_change = match used {
-            // Its content may have taken it from its owner: two nodes that map each other the other way round than before.
+            // Its content may have taken it from its owner: two nodes that map each other the other
+            // way round than before.
             None => row.structure != Structure::Unused,
             Some(used) => !matches!(used.kind, Kind::Fixed(_)),
         };
@@ -218,8 +222,10 @@ impl Running {
         }
     }
 
-    /// The blocks of metadata whose content must be looked at: all, but of a write-zeroes (which may be as large as the disk) only those of
-    /// which a version is known. The kernel zeroes inode tables that mkfs left for later (`lazy_itable_init`).
+    /// The blocks of metadata whose content must be looked at: all, but of a write-zeroes (which
+    /// may be as large as the disk) only those of
+    /// which a version is known. The kernel zeroes inode tables that mkfs left for later
+    /// (`lazy_itable_init`).
     fn with_content(
         &self,
         write: &Write<'_>,
@@ -343,14 +349,16 @@ impl Running {
         }
     }
 
-    /// Why a block is written home that the journal has copies of; `None` if it has none, so that this is the first that is seen of its content.
+    /// Why a block is written home that the journal has copies of; `None` if it has none, so that
+    /// this is the first that is seen of its content.
     fn checkpoint(&mut self, block: u64, content: &[u8]) -> Option<Checkpoint> {
         // The superblock is also written without the journal (`ext4_commit_super`).
         if block == self.state.superblock.primary_block() {
             return None;
         }
         let known = *self.checkpoints.get(&block)?;
-        // An older version than the last that was committed may still be on its way: the last is to come.
+        // An older version than the last that was committed may still be on its way: the last is to
+        // come.
         if self.state.is_newest(block, content)
             && let Some(left) = self.checkpoints.get_mut(&block)
         {
@@ -470,7 +478,8 @@ fn is_data(kind: Kind) -> bool {
     kind == Kind::Content(Content::Data)
 }
 
-/// Why the log's own blocks were written, where what they serve was for these causes: access times are named, so that they can be added up.
+/// Why the log's own blocks were written, where what they serve was for these causes: access times
+/// are named, so that they can be added up.
 pub(super) fn for_log(served: Causes) -> Causes {
     let log = Causes::one(Cause::Log);
     if served.is_atime_alone() {

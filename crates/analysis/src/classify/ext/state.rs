@@ -1,4 +1,5 @@
-//! The file system's metadata as of now: who uses each block, what each inode is called, the newest version of each block.
+//! The file system's metadata as of now: who uses each block, what each inode is called, the newest
+//! version of each block.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -21,7 +22,8 @@ use crate::bytes::part;
 use crate::classify::{Causes, Disks, Structure};
 use fscost_recording::Result;
 
-/// Blocks that may be read from the disk because an inode or node claims them, for each block that was written: no content can make a
+/// Blocks that may be read from the disk because an inode or node claims them, for each block that
+/// was written: no content can make a
 /// write cost more.
 const READS_PER_BLOCK: u64 = 64;
 const READS_AT_LEAST: u64 = 4096;
@@ -96,7 +98,8 @@ pub struct State {
     pub(super) sharers: HashMap<u64, Vec<u32>>,
     /// Directories and nodes that were mapped before what they hold was written.
     pub(super) unread: BTreeSet<u64>,
-    /// Without a journal: blocks that look like names or a node, written while nobody was known to map them, and the round.
+    /// Without a journal: blocks that look like names or a node, written while nobody was known to
+    /// map them, and the round.
     pub(super) unmapped: BTreeMap<u64, Round>,
     /// Without a journal.
     pub(super) rounds: Rounds,
@@ -134,7 +137,8 @@ impl State {
         }
     }
 
-    /// From what the disk holds: all metadata that mkfs made. `written` are the blocks that it wrote: first, how many. Inodes in all others are
+    /// From what the disk holds: all metadata that mkfs made. `written` are the blocks that it
+    /// wrote: first, how many. Inodes in all others are
     /// zeros.
     pub fn load(
         superblock: Superblock,
@@ -288,7 +292,8 @@ impl State {
         }
         self.name();
         if trust == Trust::All {
-            // A transaction has an inode's name with it, unless the directory says what it said: a file made anew in the place of one removed.
+            // A transaction has an inode's name with it, unless the directory says what it said: a
+            // file made anew in the place of one removed.
             self.names.settle();
         }
         Ok(applied)
@@ -338,7 +343,8 @@ impl State {
         }
     }
 
-    /// Where the blocks of an inode's content lie: first block, blocks, number of the first in the file.
+    /// Where the blocks of an inode's content lie: first block, blocks, number of the first in the
+    /// file.
     pub fn places_of(&self, inode: u32, disks: &mut Disks<'_>) -> Result<Vec<(u64, u64, u32)>> {
         let index = inode.saturating_sub(1);
         let group = (index / self.superblock.inodes_per_group) as usize;

@@ -1,4 +1,5 @@
-//! The superblock: geometry and features. Format: Linux `fs/ext4/ext4.h`, struct `ext4_super_block`.
+//! The superblock: geometry and features. Format: Linux `fs/ext4/ext4.h`, struct
+//! `ext4_super_block`.
 
 use crate::bytes::{le16, le32, uuid};
 
@@ -67,8 +68,10 @@ pub struct Superblock {
 }
 
 impl Superblock {
-    /// From the bytes at [`AT`]; `None` if they are not one, or its numbers make no sense. It may be larger than what is known of
-    /// the disk: an imported log does not say how large that was, and the last block need not be written.
+    /// From the bytes at [`AT`]; `None` if they are not one, or its numbers make no sense. It may
+    /// be larger than what is known of
+    /// the disk: an imported log does not say how large that was, and the last block need not be
+    /// written.
     pub fn parse(bytes: &[u8]) -> Option<Superblock> {
         if bytes.len() < BYTES || le16(bytes, 0x38) != MAGIC {
             return None;
@@ -135,7 +138,8 @@ impl Superblock {
             && u64::from(self.inodes_per_group) <= 8 * size
     }
 
-    /// Whether this can be what `old` has become: a file system grows, it does not change its units.
+    /// Whether this can be what `old` has become: a file system grows, it does not change its
+    /// units.
     pub fn may_follow(&self, old: &Superblock) -> bool {
         let units = |s: &Superblock| {
             let bytes = (s.block_bytes, s.inode_bytes, s.descriptor_bytes);
@@ -213,7 +217,8 @@ impl Superblock {
         group == 1 || self.ro_compat & RO_SPARSE_SUPER == 0 || [3, 5, 7].into_iter().any(power_of)
     }
 
-    /// The first descriptor block that `meta_bg` places in its own groups; all before it follow the superblock.
+    /// The first descriptor block that `meta_bg` places in its own groups; all before it follow the
+    /// superblock.
     pub fn classic_descriptor_blocks(&self) -> u64 {
         if self.incompat & INCOMPAT_META_BG != 0 {
             self.first_meta_bg.min(self.descriptor_blocks())

@@ -17,7 +17,8 @@ pub struct Attribute<'b> {
     pub name: &'b [u8],
     /// The inode that holds the value (`ea_inode`), or 0.
     pub inode: u32,
-    /// Else where the value lies: in a block from its beginning, in an inode from the first attribute.
+    /// Else where the value lies: in a block from its beginning, in an inode from the first
+    /// attribute.
     pub value_at: usize,
     /// Bytes of the value.
     pub value_bytes: usize,

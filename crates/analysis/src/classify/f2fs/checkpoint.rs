@@ -1,4 +1,5 @@
-//! Checkpoints: two packs, written in turn. The one whose last block repeats the version of its first is complete.
+//! Checkpoints: two packs, written in turn. The one whose last block repeats the version of its
+//! first is complete.
 
 use super::Geometry;
 use crate::bytes::{le32, le64};
@@ -58,12 +59,14 @@ impl Checkpoints {
         self.pack.map(|(_, version, _)| version)
     }
 
-    /// Whether a node with this version in its footer was written after the last checkpoint. Its upper half is a checksum (`cpver_of_node`).
+    /// Whether a node with this version in its footer was written after the last checkpoint. Its
+    /// upper half is a checksum (`cpver_of_node`).
     pub fn is_now(&self, version: u64) -> bool {
         self.version.is_some_and(|now| now as u32 == version as u32)
     }
 
-    /// Whether nodes were being written to this segment at the last checkpoint. It stays so until it is full, and in use until the next checkpoint.
+    /// Whether nodes were being written to this segment at the last checkpoint. It stays so until
+    /// it is full, and in use until the next checkpoint.
     pub fn is_node(&self, segment: u64) -> bool {
         self.node_segments
             .iter()

@@ -1,4 +1,5 @@
-//! Names in directories: a bitmap of slots, entries, and names in pieces of eight bytes (`struct f2fs_dentry_block`).
+//! Names in directories: a bitmap of slots, entries, and names in pieces of eight bytes (`struct
+//! f2fs_dentry_block`).
 
 use crate::bytes::{byte, le16, le32, part};
 use crate::classify::names::Entry;
@@ -8,7 +9,8 @@ const SLOT: usize = 8;
 /// Slots of a block (`NR_DENTRY_IN_BLOCK`).
 pub const IN_BLOCK: usize = 214;
 
-/// Slots that fit into so many bytes of an inode (`NR_INLINE_DENTRY`): what is left over lies behind the bitmap.
+/// Slots that fit into so many bytes of an inode (`NR_INLINE_DENTRY`): what is left over lies
+/// behind the bitmap.
 pub fn inline_count(bytes: usize) -> usize {
     bytes * 8 / ((ENTRY + SLOT) * 8 + 1)
 }

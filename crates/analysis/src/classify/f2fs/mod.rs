@@ -1,6 +1,8 @@
-//! f2fs (include/linux/f2fs_fs.h): areas of fixed places for metadata, and the main area, whose segments hold either nodes or data.
+//! f2fs (include/linux/f2fs_fs.h): areas of fixed places for metadata, and the main area, whose
+//! segments hold either nodes or data.
 //!
-//! A node names itself in its footer, with the version of the checkpoint before it. It reaches the disk after the data that it points to, and before
+//! A node names itself in its footer, with the version of the checkpoint before it. It reaches the
+//! disk after the data that it points to, and before
 //! the next checkpoint: data waits for it.
 
 mod checkpoint;

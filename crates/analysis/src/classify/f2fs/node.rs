@@ -71,7 +71,8 @@ impl<'b> Node<'b> {
         }
     }
 
-    /// Where the addresses of an inode begin: attributes of newer versions come before them (`F2FS_EXTRA_ATTR`).
+    /// Where the addresses of an inode begin: attributes of newer versions come before them
+    /// (`F2FS_EXTRA_ATTR`).
     fn begin(&self) -> usize {
         match byte(self.block, 3) & 0x20 {
             0 => ADDRESSES,
@@ -204,7 +205,8 @@ mod tests {
         assert_eq!(has_names(&block), None);
         block[3] = 0x24;
         assert_eq!(first(&block), None);
-        // As many words as attributes outside of a node need are kept free (`F2FS_INLINE_XATTR_ADDRS`), and one in front.
+        // As many words as attributes outside of a node need are kept free
+        // (`F2FS_INLINE_XATTR_ADDRS`), and one in front.
         assert_eq!(has_names(&block), Some(4 * (923 - 9 - 50 - 1)));
     }
 

@@ -21,7 +21,8 @@ pub struct Named {
     pub name: Option<String>,
 }
 
-/// What is named in a part of a directory, behind so many bytes in which a name of FAT may begin, but not end.
+/// What is named in a part of a directory, behind so many bytes in which a name of FAT may begin,
+/// but not end.
 pub fn named(entries: &[u8], before: usize, kind: Kind) -> Vec<Named> {
     match kind {
         Kind::ExFat => named_ex_fat(entries),
@@ -33,7 +34,8 @@ fn named_fat(entries: &[u8], before: usize) -> Vec<Named> {
     let mut named = Vec::new();
     // Parts of a long name come before it, the last one first.
     let mut long: Vec<u16> = Vec::new();
-    // The number of the part before, counted down, and the checksum of the short name that all of one name have.
+    // The number of the part before, counted down, and the checksum of the short name that all of
+    // one name have.
     let mut head = (0, 0);
     let mut is_cut = false;
     let mut is_behind_none = true;
@@ -45,7 +47,8 @@ fn named_fat(entries: &[u8], before: usize) -> Vec<Named> {
             continue;
         }
         if attributes & 0x3f == 0x0f {
-            // Of a name whose blocks come one by one, some may be there, behind what another one left.
+            // Of a name whose blocks come one by one, some may be there, behind what another one
+            // left.
             let part_of_it = (first & 0x3f, entry[13]);
             is_cut = first & 0x40 == 0 && (is_cut || (part_of_it.0 + 1, part_of_it.1) != head);
             head = part_of_it;
@@ -95,7 +98,8 @@ fn checksum(entry: &[u8]) -> u8 {
     name.fold(0, |sum: u8, &byte| sum.rotate_right(1).wrapping_add(byte))
 }
 
-/// Eight characters and three, padded with spaces; shown in small letters where a bit says so (`vfat`'s shortname=mixed).
+/// Eight characters and three, padded with spaces; shown in small letters where a bit says so
+/// (`vfat`'s shortname=mixed).
 fn short_name(entry: &[u8]) -> String {
     let text = |from, to, small: bool| {
         let text = String::from_utf8_lossy(part(entry, from, to))

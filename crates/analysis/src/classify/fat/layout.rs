@@ -1,4 +1,5 @@
-//! Where things are: the boot sector of FAT (Microsoft's FAT32 specification, fs/fat/inode.c) or exFAT (its specification, section 3.1).
+//! Where things are: the boot sector of FAT (Microsoft's FAT32 specification, fs/fat/inode.c) or
+//! exFAT (its specification, section 3.1).
 
 use crate::bytes::{byte, le16, le32};
 
@@ -24,7 +25,8 @@ pub struct Layout {
     pub table_bytes: u64,
     /// Where the last table ends.
     pub tables_end: u64,
-    /// Where clusters begin, from number 2 on. FAT12 and FAT16 have the root directory between the tables and these.
+    /// Where clusters begin, from number 2 on. FAT12 and FAT16 have the root directory between the
+    /// tables and these.
     pub heap: u64,
     /// Where they end.
     pub end: u64,
@@ -143,7 +145,8 @@ impl Layout {
         }
     }
 
-    /// The entry at bit `bit` of `table`: the next cluster. A free one is 0, the end of a chain a number that no cluster has.
+    /// The entry at bit `bit` of `table`: the next cluster. A free one is 0, the end of a chain a
+    /// number that no cluster has.
     pub fn entry(&self, table: &[u8], bit: u64) -> u64 {
         let at = usize::try_from(bit / 8).unwrap_or(usize::MAX);
         match self.kind {

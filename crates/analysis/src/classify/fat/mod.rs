@@ -1,4 +1,5 @@
-//! vfat and exFAT: a table that says which cluster follows which, and directories that say where files begin.
+//! vfat and exFAT: a table that says which cluster follows which, and directories that say where
+//! files begin.
 //!
 //! They have no numbers of inodes: a file or directory goes by its first cluster.
 
@@ -47,9 +48,11 @@ struct Fat {
     files: Files,
     /// For each cluster, its entry in the table, where that is not 0.
     next: HashMap<u64, u64>,
-    /// First clusters of what follows the table, as far as it was seen: exFAT's files that grow begin to.
+    /// First clusters of what follows the table, as far as it was seen: exFAT's files that grow
+    /// begin to.
     linked: HashSet<u64>,
-    /// For each cluster of a directory, by its offset, where the one before it is; and the other way round.
+    /// For each cluster of a directory, by its offset, where the one before it is; and the other
+    /// way round.
     before: HashMap<u64, u64>,
     after: HashMap<u64, u64>,
 }
@@ -163,7 +166,8 @@ impl Fat {
             else {
                 continue;
             };
-            // A cluster that is free stays whose it was: a directory may still be on its way to the disk when it is gone.
+            // A cluster that is free stays whose it was: a directory may still be on its way to the
+            // disk when it is gone.
             if let (Some(owner), true) = (self.files.owner(at, 1).0, next != 0) {
                 let begin = Begin {
                     before: Some(at),
@@ -231,7 +235,8 @@ impl Fat {
         Ok(())
     }
 
-    /// Clusters that the owner does not have yet, in parts. In the table, up to one that it has, or all of them.
+    /// Clusters that the owner does not have yet, in parts. In the table, up to one that it has, or
+    /// all of them.
     fn chain(&self, begin: &Begin, all: bool) -> Vec<(u64, u64)> {
         let Begin { cluster, owner, .. } = *begin;
         let cluster_bytes = self.layout.cluster_bytes;
@@ -274,7 +279,8 @@ impl Fat {
         parts
     }
 
-    /// The names in a part of a directory: what begins where, and whose it is. A name may begin before this part and end behind it.
+    /// The names in a part of a directory: what begins where, and whose it is. A name may begin
+    /// before this part and end behind it.
     fn names(
         &mut self,
         offset: u64,

@@ -1,6 +1,8 @@
-//! jfs (fs/jfs/jfs_filsys.h, jfs_dinode.h, jfs_imap.h): inodes in extents that a map names, whose trees say where data and names are.
+//! jfs (fs/jfs/jfs_filsys.h, jfs_dinode.h, jfs_imap.h): inodes in extents that a map names, whose
+//! trees say where data and names are.
 //!
-//! The log is a region, and what it says is not read: the same reaches its home at the next sync at the latest.
+//! The log is a region, and what it says is not read: the same reaches its home at the next sync at
+//! the latest.
 
 mod own;
 mod tree;
@@ -35,7 +37,8 @@ const ROOT: u64 = 2;
 const TREE: usize = 224;
 const DIRECTORY_TABLE: usize = 128;
 const MAP_EXTENTS: usize = 3072;
-/// Maps lead to inodes, and these to trees: not deeper than this, and not to more pages for one write. Hostile content may make a loop.
+/// Maps lead to inodes, and these to trees: not deeper than this, and not to more pages for one
+/// write. Hostile content may make a loop.
 const DEEPEST: u32 = 16;
 const MOST_READ: u32 = 4096;
 const LOG_AT: u64 = 4096;
@@ -175,7 +178,8 @@ impl Follower for Jfs {
     }
 }
 
-/// Whether the superblock is written of a file system that is not mounted any more (`FM_CLEAN`): all else is on the disk before it (`jfs_umount`).
+/// Whether the superblock is written of a file system that is not mounted any more (`FM_CLEAN`):
+/// all else is on the disk before it (`jfs_umount`).
 fn is_clean(write: &Write<'_>) -> bool {
     write.offset == SUPERBLOCK
         && write.content.starts_with(b"JFS1")
@@ -308,7 +312,8 @@ impl Jfs {
             let (generation, version) = (le32(slot, 12), fingerprints(slot));
             let why = match self.inodes.insert(inode, (generation, version)) {
                 Some((of, before)) if of == generation && before == version => {
-                    // What was written to where it still has its data is its: `diWrite` comes before its blocks are free (`txUpdateMap`).
+                    // What was written to where it still has its data is its: `diWrite` comes
+                    // before its blocks are free (`txUpdateMap`).
                     if kind(slot) != Structure::Directory {
                         self.inode(inode, slot, deepest, now, rows)?;
                     }
@@ -361,7 +366,8 @@ impl Jfs {
             }
             return self.extents(part(slot, TREE, INODE), inode, deepest, now, rows);
         }
-        // A table of more names than fit here has a tree of extents in its place (`jfs_dirtable_inline`; its numbers begin at 2).
+        // A table of more names than fit here has a tree of extents in its place
+        // (`jfs_dirtable_inline`; its numbers begin at 2).
         if le32(slot, 120) > 14 {
             let table = part(slot, DIRECTORY_TABLE, TREE);
             self.extents(table, inode, deepest, now, rows)?;

@@ -1,4 +1,5 @@
-//! What is the file system's own: places that the superblock names, its maps, and the trees of these.
+//! What is the file system's own: places that the superblock names, its maps, and the trees of
+//! these.
 
 use super::tree::{self, Node, extent};
 use super::*;

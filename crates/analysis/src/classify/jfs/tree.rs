@@ -1,4 +1,5 @@
-//! Trees of extents (fs/jfs/jfs_xtree.h) and of names (fs/jfs/jfs_dtree.h), whose roots are in inodes.
+//! Trees of extents (fs/jfs/jfs_xtree.h) and of names (fs/jfs/jfs_dtree.h), whose roots are in
+//! inodes.
 
 use crate::bytes::{byte, le16, le32, part};
 

@@ -1,4 +1,5 @@
-//! The ifile: groups of inodes, each behind a bitmap, and descriptors of many groups in front of them (fs/nilfs2/alloc.c).
+//! The ifile: groups of inodes, each behind a bitmap, and descriptors of many groups in front of
+//! them (fs/nilfs2/alloc.c).
 
 use crate::bytes::le16;
 use crate::classify::Structure;

@@ -1,4 +1,5 @@
-//! nilfs2 (include/uapi/linux/nilfs2_ondisk.h): a log of partial segments. Each begins with a summary of what its blocks are.
+//! nilfs2 (include/uapi/linux/nilfs2_ondisk.h): a log of partial segments. Each begins with a
+//! summary of what its blocks are.
 
 mod ifile;
 mod summary;
@@ -109,7 +110,8 @@ struct Nilfs2 {
     /// Of its blocks that are the ifile's, the places in it.
     offsets: HashMap<u64, u64>,
     kinds: HashMap<u64, Structure>,
-    /// Blocks since the last checkpoint: the ifile may tell that their inode is of another kind by now.
+    /// Blocks since the last checkpoint: the ifile may tell that their inode is of another kind by
+    /// now.
     open: HashMap<u64, Vec<u64>>,
     /// How many they are.
     open_blocks: usize,
@@ -218,7 +220,8 @@ impl Nilfs2 {
         Ok(length)
     }
 
-    /// The summary that begins here. Data may look like one, but hardly with the sequence number that is next.
+    /// The summary that begins here. Data may look like one, but hardly with the sequence number
+    /// that is next.
     fn summary(&self, block: u64, content: &[u8]) -> Option<Summary> {
         let summary = Summary::parse(content, self.geometry.block_bytes as usize)?;
         let is_next =
@@ -359,7 +362,8 @@ impl Nilfs2 {
         Ok(())
     }
 
-    /// A directory's blocks: entries as those of ext2, with longer numbers of inodes (`struct nilfs_dir_entry`).
+    /// A directory's blocks: entries as those of ext2, with longer numbers of inodes (`struct
+    /// nilfs_dir_entry`).
     fn names(&mut self, directory: u64, content: &[u8]) {
         for block in content.chunks(self.geometry.block_bytes as usize) {
             let mut entries = Vec::new();

@@ -1,4 +1,5 @@
-//! NTFS: everything is a file, and the MFT has a record of each, its names and its runs of clusters (fs/ntfs3/ntfs.h).
+//! NTFS: everything is a file, and the MFT has a record of each, its names and its runs of clusters
+//! (fs/ntfs3/ntfs.h).
 
 mod record;
 
@@ -221,7 +222,8 @@ impl Ntfs {
     }
 }
 
-/// What the clusters of a file's attribute are; the first records are the file system's own (`enum RECORD_NUM`).
+/// What the clusters of a file's attribute are; the first records are the file system's own (`enum
+/// RECORD_NUM`).
 fn structure(inode: u64, attribute: u32) -> Structure {
     match (inode, attribute) {
         (0 | 1, record::DATA) => Structure::Mft,

@@ -29,7 +29,8 @@ pub struct Attribute<'b> {
 }
 
 impl Record {
-    /// The record in these bytes: the end of each sector has a number instead of what belongs there (`ntfs_fix_post_read`).
+    /// The record in these bytes: the end of each sector has a number instead of what belongs there
+    /// (`ntfs_fix_post_read`).
     pub fn parse(content: &[u8]) -> Option<Record> {
         if !content.starts_with(b"FILE") {
             return None;

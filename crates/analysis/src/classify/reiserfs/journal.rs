@@ -1,4 +1,5 @@
-//! The journal: transactions of a description, copies of blocks, and an end, around a ring; its header is behind it.
+//! The journal: transactions of a description, copies of blocks, and an end, around a ring; its
+//! header is behind it.
 
 use crate::bytes::{le32, part};
 use crate::classify::Structure;
@@ -12,7 +13,8 @@ const MOST_EARLY: usize = 4096;
 /// Where a block of the journal belongs.
 type Block = (Structure, Option<u64>, Option<u64>);
 
-/// A transaction whose blocks are awaited: its number, where its description is, and what it copies.
+/// A transaction whose blocks are awaited: its number, where its description is, and what it
+/// copies.
 #[derive(Debug)]
 struct Transaction {
     id: u64,
@@ -117,7 +119,8 @@ impl Journal {
         }
     }
 
-    /// Blocks that were there before the description that has just come, their rows, and what they are.
+    /// Blocks that were there before the description that has just come, their rows, and what they
+    /// are.
     pub fn take_early(&mut self) -> Vec<(u64, usize, Block)> {
         let mut early: Vec<_> = std::mem::take(&mut self.early).into_iter().collect();
         early.sort_unstable();
@@ -157,7 +160,8 @@ mod tests {
         journal.block(18, &description(4, &[50, 60]));
         assert_eq!(journal.take_early(), [(20, 7, copy(4, 60))]);
         assert!(journal.take_early().is_empty());
-        // Another one begins before the one before it has all its blocks; it goes around the ring's end.
+        // Another one begins before the one before it has all its blocks; it goes around the ring's
+        // end.
         journal.block(22, &description(5, &[70, 80, 90]));
         assert_eq!(journal.block(19, &block), copy(4, 50));
         assert_eq!(journal.block(21, &block), commit(4));

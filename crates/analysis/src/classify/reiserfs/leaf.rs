@@ -165,7 +165,8 @@ impl Leaves {
 mod tests {
     use super::*;
 
-    /// A leaf with one item: its key's last eight bytes, how many names it has, the version of its key, its body.
+    /// A leaf with one item: its key's last eight bytes, how many names it has, the version of its
+    /// key, its body.
     fn leaf(key: u64, entries: u8, version: u8, body: &[u8]) -> Vec<u8> {
         let mut block = vec![0; 4096];
         let at = block.len() - body.len();

@@ -1,4 +1,5 @@
-//! reiserfs (fs/reiserfs/reiserfs.h): one tree, whose leaves hold everything but the blocks of data that they point to, and a journal of whole blocks.
+//! reiserfs (fs/reiserfs/reiserfs.h): one tree, whose leaves hold everything but the blocks of data
+//! that they point to, and a journal of whole blocks.
 
 mod journal;
 mod leaf;
@@ -100,7 +101,8 @@ pub fn detect(
     })))
 }
 
-/// Whether its journal's header has this number (`struct reiserfs_journal_header`, with its parameters behind it).
+/// Whether its journal's header has this number (`struct reiserfs_journal_header`, with its
+/// parameters behind it).
 fn is_journal(image: &mut Image<'_>, geometry: &Geometry, magic: u32) -> Result<bool> {
     let header = (geometry.journal_at + geometry.journal_blocks - 1) * geometry.block_bytes;
     let mut bytes = [0; 64];
@@ -117,7 +119,8 @@ struct Reiserfs {
     journal: Journal,
     files: Files,
     leaves: leaf::Leaves,
-    /// Why nodes were copied to the journal since they were written to their places: that is why they are, then.
+    /// Why nodes were copied to the journal since they were written to their places: that is why
+    /// they are, then.
     copied: HashMap<u64, Causes>,
 }
 

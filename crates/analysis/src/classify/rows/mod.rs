@@ -1,4 +1,5 @@
-//! The rows of an explanation: as many as a recording has writes, so those beyond a bound wait in a temporary file.
+//! The rows of an explanation: as many as a recording has writes, so those beyond a bound wait in a
+//! temporary file.
 
 mod pages;
 mod record;
@@ -52,7 +53,8 @@ impl Rows {
         self.pages.push(row)
     }
 
-    /// A row that was pushed: families complete rows when they learn who owns a block. `None` also if it could not be read again: then the
+    /// A row that was pushed: families complete rows when they learn who owns a block. `None` also
+    /// if it could not be read again: then the
     /// explanation fails as a whole.
     pub fn get_mut(&mut self, number: usize) -> Option<&mut Row> {
         self.pages.get_mut(number)
@@ -85,7 +87,8 @@ impl Rows {
         Ok(Rows { pages, ..self })
     }
 
-    /// The rows in the order of events and offsets, neighbours of one write with the same explanation merged.
+    /// The rows in the order of events and offsets, neighbours of one write with the same
+    /// explanation merged.
     pub(super) fn into_sorted(self) -> Result<(SortedRows, Paths)> {
         let sorted = SortedRows::new(self.pages, self.limits.run_rows)?;
         Ok((sorted, self.paths))

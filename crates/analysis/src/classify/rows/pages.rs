@@ -8,7 +8,8 @@ use crate::classify::Row;
 use fscost_recording::{Error, Result};
 use std::{env, fs::File, io, os::unix::fs::FileExt as _, path::Path};
 
-/// Rows that go to the file and come back together: families complete rows near each other, a journal's checkpoint any.
+/// Rows that go to the file and come back together: families complete rows near each other, a
+/// journal's checkpoint any.
 pub(super) const PAGE_ROWS: usize = 256;
 /// In `places`, of a page that is in the file only.
 const IN_FILE: u32 = u32::MAX;
@@ -96,7 +97,8 @@ impl Pages {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Take all rows out, page by page in the order of their numbers: `visit` gets each page's rows.
+    /// Take all rows out, page by page in the order of their numbers: `visit` gets each page's
+    /// rows.
     pub fn drain(
         mut self,
         mut visit: impl FnMut(&[Row], &mut Option<File>) -> Result<()>,
@@ -210,7 +212,8 @@ impl Pages {
     }
 }
 
-/// Not below /tmp unless the user says so: that is memory on many systems, which a recording of 50 GB would fill (file-hierarchy(7)).
+/// Not below /tmp unless the user says so: that is memory on many systems, which a recording of 50
+/// GB would fill (file-hierarchy(7)).
 fn unnamed_file() -> io::Result<File> {
     let large = Path::new("/var/tmp");
     if env::var_os("TMPDIR").is_none() && large.is_dir() {

@@ -1,4 +1,5 @@
-//! All rows in order, read as often as asked for: runs that were sorted each for itself, merged while they are read.
+//! All rows in order, read as often as asked for: runs that were sorted each for itself, merged
+//! while they are read.
 
 use super::pages::{PAGE_ROWS, Pages, read, write};
 use crate::classify::{Causes, Row};
@@ -36,7 +37,8 @@ struct StoredRun {
 
 impl SortedRows {
     pub(super) fn new(pages: Pages, run_rows: usize) -> Result<SortedRows> {
-        // Runs are of whole pages: a sorted run is stored where its rows were, as soon as they have been read.
+        // Runs are of whole pages: a sorted run is stored where its rows were, as soon as they have
+        // been read.
         let run_rows = run_rows.next_multiple_of(PAGE_ROWS);
         let total = pages.len();
         let mut runs = Runs::default();
@@ -93,7 +95,8 @@ fn sort(run: &mut Vec<Row>) {
 pub struct RowIter {
     runs: Arc<Runs>,
     cursors: Vec<Cursor>,
-    /// The next row of each run, by its place in the order; among equals the one that was pushed first.
+    /// The next row of each run, by its place in the order; among equals the one that was pushed
+    /// first.
     heads: BinaryHeap<Reverse<(u64, u64, usize)>>,
     begun: bool,
     /// What the next row may still be merged into.

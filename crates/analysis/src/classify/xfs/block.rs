@@ -1,4 +1,5 @@
-//! Metadata blocks as they name themselves: v5 blocks carry a magic number, their own address and the file system's UUID, which
+//! Metadata blocks as they name themselves: v5 blocks carry a magic number, their own address and
+//! the file system's UUID, which
 //! data can hardly have by chance (fs/xfs/libxfs/xfs_format.h, xfs_da_format.h).
 
 use super::bytes::{array, be16, be32, be64, fingerprint};
@@ -183,7 +184,8 @@ impl Block {
         }
     }
 
-    /// The log's transaction that changed it last, as its content says: log sequence number of the checkpoint. Blocks that are not logged have none.
+    /// The log's transaction that changed it last, as its content says: log sequence number of the
+    /// checkpoint. Blocks that are not logged have none.
     pub fn sequence(&self, content: &[u8]) -> Option<u64> {
         let (at, length) = self.volatile[0];
         be64(content, at).filter(|&lsn| length > 0 && lsn != 0 && lsn != u64::MAX)

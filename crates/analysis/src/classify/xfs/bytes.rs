@@ -1,4 +1,5 @@
-//! Integers at byte offsets of hostile content: `None` past its end. xfs is big-endian on disk, its log items are of the host (little-endian).
+//! Integers at byte offsets of hostile content: `None` past its end. xfs is big-endian on disk, its
+//! log items are of the host (little-endian).
 
 /// `count` bytes at `at`.
 pub fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {

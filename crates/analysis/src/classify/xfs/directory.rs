@@ -1,4 +1,5 @@
-//! Names in directories: within the inode (short form), and in data blocks (fs/xfs/libxfs/xfs_da_format.h).
+//! Names in directories: within the inode (short form), and in data blocks
+//! (fs/xfs/libxfs/xfs_da_format.h).
 
 use super::bytes::{be16, be32, be64};
 use crate::classify::names::{Entry, Names};

@@ -7,7 +7,8 @@ use super::owners::Owner;
 use crate::classify::{Rows, Structure};
 use std::mem::{replace, take};
 
-/// Where the leaves of a directory begin in its file (fs/xfs/libxfs/xfs_da_format.h, `XFS_DIR2_LEAF_OFFSET`).
+/// Where the leaves of a directory begin in its file (fs/xfs/libxfs/xfs_da_format.h,
+/// `XFS_DIR2_LEAF_OFFSET`).
 const DIRECTORY_INDEX_AT: u64 = 32 << 30;
 
 impl Metadata {

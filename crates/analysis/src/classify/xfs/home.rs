@@ -125,7 +125,8 @@ impl Home<'_, '_> {
         self.metadata.owners.forget(offset, length, self.rows);
     }
 
-    /// Inodes are read and written in clusters: the whole cluster was written for those that changed.
+    /// Inodes are read and written in clusters: the whole cluster was written for those that
+    /// changed.
     fn inode_blocks(&mut self, offset: u64, rest: &[u8]) -> u64 {
         let geometry = self.metadata.geometry.clone();
         let in_group = offset / geometry.block_bytes % geometry.ag_blocks;
@@ -303,7 +304,8 @@ mod tests {
         inodes[..6].copy_from_slice(&[b'I', b'N', 0o100, 0, 3, 2]);
         inodes[19] = 1;
         inodes[152..160].copy_from_slice(&512_u64.to_be_bytes());
-        // The last bytes of the sequence number and of the checksum, and one that says something: free blocks, the access time.
+        // The last bytes of the sequence number and of the checksum, and one that says something:
+        // free blocks, the access time.
         let cases = [
             (512, group, [215, 219], 55, ["allocation", "allocation"]),
             (64 * 4096, inodes, [119, 103], 39, ["new_inode", "atime"]),

@@ -1,4 +1,5 @@
-//! Inodes: on disk big-endian (`xfs_dinode`), in the log the same fields of the host (`xfs_log_dinode`), and what changed between two versions.
+//! Inodes: on disk big-endian (`xfs_dinode`), in the log the same fields of the host
+//! (`xfs_log_dinode`), and what changed between two versions.
 
 use super::bytes::{be16, be32, be64, fingerprint, le16, le32, le64};
 use crate::classify::{Cause, Causes};
@@ -178,7 +179,8 @@ impl Version {
         })
     }
 
-    /// Why this was written over `before`. The strongest reason stands alone: times change with everything, so that they are a reason only where nothing
+    /// Why this was written over `before`. The strongest reason stands alone: times change with
+    /// everything, so that they are a reason only where nothing
     /// else is, and an access time only where nothing but it changed.
     pub fn causes(&self, before: Option<&Version>) -> Causes {
         let (new, old) = match before {
@@ -217,7 +219,8 @@ impl Version {
         if !causes.is_empty() {
             return causes;
         }
-        // The kernel counts an access as a change, too, once somebody has looked at the counter (fs/xfs/libxfs/xfs_trans_inode.c).
+        // The kernel counts an access as a change, too, once somebody has looked at the counter
+        // (fs/xfs/libxfs/xfs_trans_inode.c).
         Causes::one(if new.times != old.times {
             Cause::Times
         } else if new.atime != old.atime {
@@ -253,7 +256,8 @@ impl Version {
     }
 }
 
-/// Blocks of a file: where they begin in the file, on the disk (as a block number with its group), and how many.
+/// Blocks of a file: where they begin in the file, on the disk (as a block number with its group),
+/// and how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// First block in the file.

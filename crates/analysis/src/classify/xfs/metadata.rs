@@ -1,4 +1,5 @@
-//! What is known of a file system at an instant: from blocks written home, and from log items, which are ahead of them.
+//! What is known of a file system at an instant: from blocks written home, and from log items,
+//! which are ahead of them.
 
 use super::block::{Block, identify, is_hash_node};
 use super::bytes::{be16, be64};
@@ -81,7 +82,8 @@ pub struct Metadata {
     contents: HashMap<u64, Vec<u8>>,
     /// Extents that such tree blocks list, by byte offset.
     pub(super) leaf_extents: HashMap<u64, Vec<Extent>>,
-    /// Extents of tree blocks in this transaction. They wait for its end: they may have moved between blocks, and the inode, which says what they
+    /// Extents of tree blocks in this transaction. They wait for its end: they may have moved
+    /// between blocks, and the inode, which says what they
     /// are, may come last.
     pub(super) moved: Vec<(Extent, Holder, u64)>,
     /// Rows whose inode had no name yet.
@@ -139,7 +141,8 @@ impl Metadata {
         block
     }
 
-    /// The content of a metadata block, written home or completed from the log: take from it who owns what, and names.
+    /// The content of a metadata block, written home or completed from the log: take from it who
+    /// owns what, and names.
     pub fn read_block(&mut self, offset: u64, content: &[u8], rows: &mut Rows, late: &mut Late) {
         let Some(block) = identify(&self.geometry, offset, content) else {
             return;
@@ -283,7 +286,8 @@ impl Metadata {
         latest.map_or(0, |version| version.core.generation)
     }
 
-    /// A version of an inode follows another: a file that has the number of one that was removed has none of its names.
+    /// A version of an inode follows another: a file that has the number of one that was removed
+    /// has none of its names.
     fn renew(&mut self, inode: u64, before: Option<&Version>, new: &Version) {
         let is_another = |before: &Version| {
             before.core.mode == 0 || before.core.generation != new.core.generation

@@ -1,7 +1,9 @@
 //! xfs (v5).
 //!
-//! Home blocks name themselves: magic number, own address, UUID. What no metadata claims is data, and belongs to the inode whose extents have it.
-//! The log is read, too, since it is there that names, owners and causes first reach the disk: inodes and directories go home much later.
+//! Home blocks name themselves: magic number, own address, UUID. What no metadata claims is data,
+//! and belongs to the inode whose extents have it.
+//! The log is read, too, since it is there that names, owners and causes first reach the disk:
+//! inodes and directories go home much later.
 
 mod block;
 mod bytes;
@@ -21,7 +23,8 @@ pub use log::{Checkpoint, Recovery};
 use metadata::Metadata;
 pub(crate) use superblock::Geometry;
 
-/// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as mkfs left it.
+/// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as
+/// mkfs left it.
 pub fn detect(
     formatted: &FormattedDisks<'_>,
     disk: u16,

@@ -1,7 +1,10 @@
-//! Which inode owns which blocks, as far as metadata that was written says; and the data that waits for its owner.
+//! Which inode owns which blocks, as far as metadata that was written says; and the data that waits
+//! for its owner.
 //!
-//! xfs writes data before the log says whose it is: the allocation is in the log's memory when the data is sent, and reaches the log with the
-//! next checkpoint. So a data row of unknown owner waits for the checkpoints that follow, and is *claimed* by the inode that
+//! xfs writes data before the log says whose it is: the allocation is in the log's memory when the
+//! data is sent, and reaches the log with the
+//! next checkpoint. So a data row of unknown owner waits for the checkpoints that follow, and is
+//! *claimed* by the inode that
 //! turns out to have its blocks.
 
 use crate::classify::newer::{Age, Newer};
@@ -20,7 +23,8 @@ pub struct Owner {
     pub structure: Structure,
 }
 
-/// Checkpoints that a row waits for: one may have begun before the blocks were allocated, and end after the data was written.
+/// Checkpoints that a row waits for: one may have begun before the blocks were allocated, and end
+/// after the data was written.
 const PATIENCE: u32 = 3;
 
 /// Owners of blocks (numbered from the disk's begin), and rows that wait.
@@ -88,8 +92,10 @@ impl Owners {
         self.waiting.take(offset, length, rows);
     }
 
-    /// The rows that wait in this range belong to `owner`: they are cut to it. Gives their numbers. What was written there before an earlier
-    /// checkpoint, and again since, may be another's; blocks that are freed are not given to data before that is in the log
+    /// The rows that wait in this range belong to `owner`: they are cut to it. Gives their numbers.
+    /// What was written there before an earlier
+    /// checkpoint, and again since, may be another's; blocks that are freed are not given to data
+    /// before that is in the log
     /// (`xfs_extent_busy_trim`), so without a checkpoint between them both are its own.
     pub fn claim(&mut self, offset: u64, length: u64, owner: Owner, rows: &mut Rows) -> Vec<usize> {
         let mut taken = self.waiting.take_with_commits(offset, length, rows);
@@ -114,7 +120,8 @@ impl Owners {
         numbers
     }
 
-    /// A checkpoint is in the log. Rows that have waited for long have no owner: their file was removed before the log ever knew of it. Gives
+    /// A checkpoint is in the log. Rows that have waited for long have no owner: their file was
+    /// removed before the log ever knew of it. Gives
     /// the rows that are another's by this checkpoint, and whose.
     pub fn checkpoint(&mut self, block_bytes: u64, rows: &mut Rows) -> Vec<(usize, u64)> {
         self.waiting.commit(PATIENCE);
@@ -128,7 +135,8 @@ impl Owners {
             reused.add(offset, length, from, to);
         }
         let settled = reused.settle(&self.open, rows);
-        // When a checkpoint began to be written, and the next was opened, is not kept: it was after the last.
+        // When a checkpoint began to be written, and the next was opened, is not kept: it was after
+        // the last.
         self.open.next(0, rows.next());
         settled
     }

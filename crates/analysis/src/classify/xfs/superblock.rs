@@ -1,4 +1,5 @@
-//! What the superblock says: sizes, and how numbers of blocks and inodes become places on the disk (fs/xfs/libxfs/xfs_format.h, `xfs_dsb`).
+//! What the superblock says: sizes, and how numbers of blocks and inodes become places on the disk
+//! (fs/xfs/libxfs/xfs_format.h, `xfs_dsb`).
 
 use super::bytes::{array, be16, be32, be64};
 
@@ -108,7 +109,8 @@ impl Geometry {
         Geometry::parse(&sector).unwrap()
     }
 
-    /// The block's number from the disk's begin, of a block number with its group in the upper bits.
+    /// The block's number from the disk's begin, of a block number with its group in the upper
+    /// bits.
     pub fn block(&self, fs_block: u64) -> Option<u64> {
         let group = fs_block >> self.ag_block_log;
         let in_group = fs_block & ((1 << self.ag_block_log) - 1);
@@ -136,13 +138,15 @@ impl Geometry {
         (u64::from(group) << self.ag_block_log | u64::from(block)) << self.inodes_per_block_log
     }
 
-    /// Blocks that are written together as inodes (fs/xfs/libxfs/xfs_ialloc.c, `xfs_ialloc_setup_geometry`: 8 KiB for
+    /// Blocks that are written together as inodes (fs/xfs/libxfs/xfs_ialloc.c,
+    /// `xfs_ialloc_setup_geometry`: 8 KiB for
     /// inodes of 256 bytes, in proportion for larger ones).
     pub fn inode_cluster_blocks(&self) -> u64 {
         (8192 * self.inode_bytes / 256 / self.block_bytes).max(1)
     }
 
-    /// The sector of its group that this offset is in, while it is among the headers at the group's begin.
+    /// The sector of its group that this offset is in, while it is among the headers at the group's
+    /// begin.
     pub fn header_sector(&self, offset: u64) -> Option<(u64, u64)> {
         let group_bytes = self.ag_blocks.checked_mul(self.block_bytes)?;
         let (group, sector) = (

@@ -1,4 +1,5 @@
-//! What the items of a leaf hold besides numbers: names, targets, inline content, values of attributes, checksums of data.
+//! What the items of a leaf hold besides numbers: names, targets, inline content, values of
+//! attributes, checksums of data.
 
 use super::{HEADER_BYTES, Sums};
 use crate::bytes::{le16, le32, le64};
@@ -44,7 +45,8 @@ fn items(block: &[u8]) -> impl Iterator<Item = Item> {
         })
 }
 
-/// Which inodes are symbolic links: their targets look like inline content, and an inode's items may be in two leaves.
+/// Which inodes are symbolic links: their targets look like inline content, and an inode's items
+/// may be in two leaves.
 #[derive(Default)]
 pub struct Links {
     /// By number, whether all inodes that have it are: each subvolume counts its own.

@@ -1,6 +1,7 @@
 //! What is private in btrfs. Formats: Linux `include/uapi/linux/btrfs_tree.h`, `fs/btrfs/ctree.h`.
 //!
-//! Leaves are read before anything is written: which inodes are links is said elsewhere than what they point to.
+//! Leaves are read before anything is written: which inodes are links is said elsewhere than what
+//! they point to.
 
 mod leaf;
 
@@ -49,7 +50,8 @@ struct Btrfs {
     links: Links,
 }
 
-/// Checksums of the data that was written, and of what was made of it. They come later than the data.
+/// Checksums of the data that was written, and of what was made of it. They come later than the
+/// data.
 #[derive(Default)]
 struct Sums(HashMap<u32, u32>);
 

@@ -5,7 +5,8 @@ use crate::bytes::{le16, le32};
 use crate::strip::Secret;
 use std::ops::Range;
 
-/// What a checksum needs at the end of a block: an entry of no inode with this type (`ext4_dir_entry_tail`).
+/// What a checksum needs at the end of a block: an entry of no inode with this type
+/// (`ext4_dir_entry_tail`).
 const TAIL_BYTES: usize = 12;
 const TAIL_TYPE: u8 = 0xDE;
 
@@ -13,7 +14,8 @@ const TAIL_TYPE: u8 = 0xDE;
 pub fn block(block: &mut [u8], shape: &Shape, secret: &mut Secret) {
     let tail = tail(block, shape);
     if let Some(used) = index(block) {
-        // Entries, their checksum behind the space for more of them; before it, what was there when this was no index.
+        // Entries, their checksum behind the space for more of them; before it, what was there when
+        // this was no index.
         let limit = block.len() - block.len() % 8 - if shape.has_checksums { 8 } else { 0 };
         secret.bytes(&mut block[used.min(limit)..limit]);
         return;
@@ -37,7 +39,8 @@ fn tail(block: &[u8], shape: &Shape) -> Option<usize> {
     (shape.has_checksums && is_tail).then_some(at)
 }
 
-/// Where the entries of a hash tree's root or node end (`struct dx_root`, `dx_node`); `None` if the block is neither. Hashes of names stay: their order
+/// Where the entries of a hash tree's root or node end (`struct dx_root`, `dx_node`); `None` if the
+/// block is neither. Hashes of names stay: their order
 /// is the tree's.
 fn index(block: &[u8]) -> Option<usize> {
     let count = |at: usize| {

@@ -53,7 +53,8 @@ fn i_block(slot: &mut [u8], is_directory: bool, shape: &Shape, secret: &mut Secr
             10 if is_small => secret.path(block),
             // Character and block devices: their numbers.
             2 | 6 => secret.bytes(&mut block[8..]),
-            // Files, directories, long links, and the inodes of bad blocks and of the resize area: pointers.
+            // Files, directories, long links, and the inodes of bad blocks and of the resize area:
+            // pointers.
             0 | 4 | 8 | 10 => {}
             _ => secret.bytes(block),
         }

@@ -1,4 +1,5 @@
-//! What is private in ext2, ext3 and ext4. Formats: Linux `fs/ext4/ext4.h`, `fs/ext4/ext4_extents.h`, `fs/ext4/xattr.h`.
+//! What is private in ext2, ext3 and ext4. Formats: Linux `fs/ext4/ext4.h`,
+//! `fs/ext4/ext4_extents.h`, `fs/ext4/xattr.h`.
 
 mod directory;
 mod inode;
@@ -15,7 +16,8 @@ const SUPERBLOCK_BYTES: usize = 1024;
 const EXTENT_MAGIC: u16 = 0xF30A;
 const INCOMPAT_JOURNAL_DEVICE: u32 = 8;
 
-/// The file systems of a recording's disks. What is copied to a journal on a disk of its own is read as it is where it comes from.
+/// The file systems of a recording's disks. What is copied to a journal on a disk of its own is
+/// read as it is where it comes from.
 pub fn detect(recording: &Recording) -> Result<Vec<Box<dyn Family>>> {
     let (mut found, mut journals): (Vec<Ext>, Vec<(u16, [u8; 16])>) = (Vec::new(), Vec::new());
     for disk in 0..recording.header().disks.len() as u16 {
@@ -135,7 +137,8 @@ impl Ext {
         }
     }
 
-    /// Superblocks, and what lies in their blocks beside them: the primary one is the second KiB of the disk, copies begin their blocks. A journal's
+    /// Superblocks, and what lies in their blocks beside them: the primary one is the second KiB of
+    /// the disk, copies begin their blocks. A journal's
     /// copy is of a whole block.
     fn superblock(&self, offset: u64, bytes: &mut [u8], secret: &mut Secret) {
         let mut at = offset;
@@ -165,7 +168,8 @@ fn map(block: &mut [u8], shape: &Shape, secret: &Secret) {
     }
 }
 
-/// Take out what lies behind the entries of a node. Returns where there is no space for more of them: there a block has its checksum.
+/// Take out what lies behind the entries of a node. Returns where there is no space for more of
+/// them: there a block has its checksum.
 fn extents(node: &mut [u8], secret: &Secret) -> usize {
     let end = |count: u16| (12 + 12 * usize::from(count)).min(node.len());
     let (used, space) = (end(le16(node, 2)), end(le16(node, 4)));

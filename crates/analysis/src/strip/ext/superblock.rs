@@ -6,7 +6,8 @@ use crate::strip::Secret;
 /// Where the checksum of superblock and MMP block is, and what it covers ends.
 const CHECKSUM_AT: usize = 0x3FC;
 
-/// The label, the path of the last mount, mount options. The UUID stays: it is a random number that mkfs made for this disk, and the seed of all checksums.
+/// The label, the path of the last mount, mount options. The UUID stays: it is a random number that
+/// mkfs made for this disk, and the seed of all checksums.
 pub fn strip(bytes: &mut [u8], shape: &Shape, secret: &mut Secret) {
     let old = bytes.to_vec();
     secret.path(&mut bytes[0x78..0x88]);

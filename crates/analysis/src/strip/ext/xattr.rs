@@ -47,7 +47,8 @@ pub fn in_inode(bytes: &mut [u8], inline: bool, shape: &Shape, secret: &mut Secr
     attributes(bytes, 4, 4, inline.then_some(shape), secret);
 }
 
-/// Replace values, and all that is neither entry nor value. Values are counted from `base`. Returns the entries' hashes.
+/// Replace values, and all that is neither entry nor value. Values are counted from `base`. Returns
+/// the entries' hashes.
 fn attributes(
     bytes: &mut [u8],
     first: usize,
@@ -95,7 +96,8 @@ fn attributes(
     found.iter().map(|a| rehash(bytes, a)).collect()
 }
 
-/// An entry's hash of name and value (`ext4_xattr_hash_entry`), where it has one. That of a value in another inode is not of the value here.
+/// An entry's hash of name and value (`ext4_xattr_hash_entry`), where it has one. That of a value
+/// in another inode is not of the value here.
 fn rehash(bytes: &mut [u8], attribute: &Attribute) -> u32 {
     let at = attribute.at + 12;
     let old = le32(bytes, at);

@@ -1,4 +1,5 @@
-//! Metadata blocks, by their magic numbers; all that is behind what a block uses is what was there before.
+//! Metadata blocks, by their magic numbers; all that is behind what a block uses is what was there
+//! before.
 
 use super::{be16, be32, be64, forks};
 use crate::classify::xfs::Geometry;
@@ -26,7 +27,8 @@ pub fn strip(block: &mut [u8], geometry: &Geometry, secret: &mut Secret) -> bool
     true
 }
 
-/// Whether a block that the log changes begins here: it has its own address (`XDB3` and others at 8, hash blocks at 16, tree blocks at 16 or 24,
+/// Whether a block that the log changes begins here: it has its own address (`XDB3` and others at
+/// 8, hash blocks at 16, tree blocks at 16 or 24,
 /// targets at 40), or is a superblock or an inode.
 pub fn names_itself(block: &[u8], offset: u64) -> bool {
     let address = offset / 512;
@@ -143,7 +145,8 @@ pub fn pointers(
     clear(block, pointers + count * pointer, secret);
 }
 
-/// Entries and free space of a directory's data; in one of a single block, hashes of names behind it.
+/// Entries and free space of a directory's data; in one of a single block, hashes of names behind
+/// it.
 fn directory(block: &mut [u8], secret: &mut Secret) {
     let mut end = block.len();
     if block.starts_with(b"XDB3") {

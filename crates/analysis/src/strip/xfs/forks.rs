@@ -1,4 +1,5 @@
-//! Forks of inodes: short directories, targets and attributes, lists of extents. They are the same in inodes and in the log.
+//! Forks of inodes: short directories, targets and attributes, lists of extents. They are the same
+//! in inodes and in the log.
 
 use super::{be16, block};
 use crate::strip::Secret;

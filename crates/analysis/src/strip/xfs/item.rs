@@ -15,7 +15,8 @@ pub const MOST_BUFFER_BYTES: usize = 1 << 16;
 const DATA: [u32; 3] = [0x002, 0x004, 0x008];
 const ATTRIBUTES: [u32; 3] = [0x040, 0x080, 0x100];
 
-/// Sectors of metadata as they were logged or written last, by byte offset: the log brings changes to them.
+/// Sectors of metadata as they were logged or written last, by byte offset: the log brings changes
+/// to them.
 #[derive(Default)]
 pub struct Contents(HashMap<u64, Box<[u8; SECTOR]>>);
 
@@ -163,7 +164,8 @@ fn buffer(
     understood
 }
 
-/// Where in the buffer each region lies: the bits of the map are chunks, and each region is a run of them.
+/// Where in the buffer each region lies: the bits of the map are chunks, and each region is a run
+/// of them.
 fn places(format: &[u8], regions: &[Vec<u8>], length: usize) -> Option<Vec<usize>> {
     let words = le32(format, 16) as usize;
     let is_logged =

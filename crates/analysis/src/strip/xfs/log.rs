@@ -1,4 +1,5 @@
-//! The log: records become regions of items; what is private in these goes back to where it was written.
+//! The log: records become regions of items; what is private in these goes back to where it was
+//! written.
 
 use super::be32;
 use super::item::{self, Contents};
@@ -22,7 +23,8 @@ const TRANSACTION_HEADER_BYTES: usize = 16;
 const MOST_ITEM_BYTES: usize = 4 << 20;
 const MOST_TRANSACTIONS: usize = 64;
 
-/// An item as far as it has come: its regions, and where their bytes are: the record, and bytes of it.
+/// An item as far as it has come: its regions, and where their bytes are: the record, and bytes of
+/// it.
 #[derive(Default)]
 struct Item {
     regions: Vec<Vec<u8>>,
@@ -260,7 +262,8 @@ impl Log {
             match known.and_then(|sectors| sectors.get(&(number as u32))) {
                 Some(Some(new)) => piece.copy_from_slice(&new[within..within + count]),
                 Some(None) => {}
-                // A header without operations, which the kernel writes over what an old cycle left, has nothing behind it.
+                // A header without operations, which the kernel writes over what an old cycle left,
+                // has nothing behind it.
                 None if piece.starts_with(&MAGIC) && count == SECTOR => {
                     secret.bytes(&mut piece[328..]);
                 }

@@ -1,6 +1,8 @@
-//! What is private in xfs (v5). Formats: Linux `fs/xfs/libxfs/xfs_format.h`, `xfs_da_format.h`, `xfs_log_format.h`.
+//! What is private in xfs (v5). Formats: Linux `fs/xfs/libxfs/xfs_format.h`, `xfs_da_format.h`,
+//! `xfs_log_format.h`.
 //!
-//! The log is read before anything is written: what a record holds is known only when all its items are complete.
+//! The log is read before anything is written: what a record holds is known only when all its items
+//! are complete.
 
 mod block;
 mod forks;

@@ -145,7 +145,8 @@ impl Records {
         }
     }
 
-    /// A sector of the log was written. What it overwrites of a record that is not complete never comes.
+    /// A sector of the log was written. What it overwrites of a record that is not complete never
+    /// comes.
     pub fn write(&mut self, sector: u64, content: &[u8; SECTOR], spot: Spot) {
         let sectors = self.sectors;
         if content.starts_with(&MAGIC) {

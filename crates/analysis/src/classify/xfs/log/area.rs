@@ -12,7 +12,8 @@ pub struct Area {
 }
 
 impl Area {
-    /// Where the area's end or begin cuts a write: its next part's length, and whether this is in the area.
+    /// Where the area's end or begin cuts a write: its next part's length, and whether this is in
+    /// the area.
     pub fn part(&self, disk: u16, offset: u64, length: u64) -> (u64, bool) {
         let end = self.offset.saturating_add(self.bytes);
         if disk != self.disk || offset >= end {

@@ -1,4 +1,5 @@
-//! Log items: what each says was changed, and why (fs/xfs/libxfs/xfs_log_format.h). Formats are of the host: little-endian.
+//! Log items: what each says was changed, and why (fs/xfs/libxfs/xfs_log_format.h). Formats are of
+//! the host: little-endian.
 
 use super::super::block::{Block, identify};
 use super::super::bytes::{be32, fingerprint, le16, le32, le64};

@@ -1,4 +1,5 @@
-//! The log: writes become records, records become transactions, transactions become items that say what was logged and why.
+//! The log: writes become records, records become transactions, transactions become items that say
+//! what was logged and why.
 
 mod area;
 mod item;
@@ -33,7 +34,8 @@ impl Log {
         }
     }
 
-    /// A write, or the part of one that `row` describes, all of it within the log. The row is pushed, and split once the log's record is complete.
+    /// A write, or the part of one that `row` describes, all of it within the log. The row is
+    /// pushed, and split once the log's record is complete.
     pub fn write(&mut self, row: Row, write: &Write<'_>, metadata: &mut Metadata, rows: &mut Rows) {
         let from = usize::try_from(row.offset - write.offset).unwrap_or(usize::MAX);
         let content = write.content.get(from..).unwrap_or_default();
@@ -84,7 +86,8 @@ mod tests {
     fn each_item_has_its_own_bytes_also_where_it_goes_on_in_the_next_record() {
         let (continues, continued) = (4, 8);
         let header: &[u8] = &[0x4e, 0x41, 0x52, 0x54, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        // An extent to free, and a mapping to make of which the next record has the rest: types and regions.
+        // An extent to free, and a mapping to make of which the next record has the rest: types and
+        // regions.
         let (freed, mapped): (&[u8], &[u8]) =
             (&[0x36, 0x12, 1, 0], &[0x40, 0x12, 1, 0, 0, 0, 0, 0]);
         let records = [

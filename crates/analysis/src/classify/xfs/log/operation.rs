@@ -1,4 +1,5 @@
-//! Operations of a record, and how those of one transaction become items (fs/xfs/libxfs/xfs_log_format.h, `xlog_op_header`).
+//! Operations of a record, and how those of one transaction become items
+//! (fs/xfs/libxfs/xfs_log_format.h, `xlog_op_header`).
 
 use super::super::bytes::{be32, le16, le32};
 use super::record::Record;

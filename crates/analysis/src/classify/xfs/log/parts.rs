@@ -67,8 +67,10 @@ impl Parts {
         }
     }
 
-    /// The record that ends a transaction is rounded up to `unit`. Without its access times it would be, too: what of their bytes the
-    /// rounding would have written anyway is there for the log, and rounding that only they made necessary is there for them.
+    /// The record that ends a transaction is rounded up to `unit`. Without its access times it
+    /// would be, too: what of their bytes the
+    /// rounding would have written anyway is there for the log, and rounding that only they made
+    /// necessary is there for them.
     pub fn round(&mut self, used: usize, atime: usize, unit: usize) {
         let Some(padding) = self.ranges.pop() else {
             return;

@@ -1,4 +1,5 @@
-//! Log records, put together from the writes that bring them (fs/xfs/libxfs/xfs_log_format.h, `xlog_rec_header`).
+//! Log records, put together from the writes that bring them (fs/xfs/libxfs/xfs_log_format.h,
+//! `xlog_rec_header`).
 
 use super::super::bytes::{array, be32, be64};
 use super::super::superblock::BASIC_BLOCK;
@@ -241,7 +242,8 @@ impl Open {
 }
 
 impl Record {
-    /// The record that begins at this sector of the log, if all of it is there: every sector bears the log's cycle. `read` gives any sectors of
+    /// The record that begins at this sector of the log, if all of it is there: every sector bears
+    /// the log's cycle. `read` gives any sectors of
     /// the log.
     pub fn whole(
         sector: u64,
@@ -280,7 +282,8 @@ impl Record {
         Ok(is_whole.then_some(record))
     }
 
-    /// Where a record with operations begins, and its tail, if this is the header of one at this sector. (Without operations: the kernel writes
+    /// Where a record with operations begins, and its tail, if this is the header of one at this
+    /// sector. (Without operations: the kernel writes
     /// such over what an old cycle left.)
     pub fn numbers(sector: u64, header: &[u8], uuid: &[u8; 16]) -> Option<(u64, u64)> {
         let (lsn, tail) = (be64(header, 16)?, be64(header, 24)?);

@@ -1,4 +1,5 @@
-//! What a mount would find in the log: where it ends, and what lies between there and its tail (fs/xfs/xfs_log_recover.c).
+//! What a mount would find in the log: where it ends, and what lies between there and its tail
+//! (fs/xfs/xfs_log_recover.c).
 
 use super::super::superblock::BASIC_BLOCK;
 use super::Area;
@@ -14,7 +15,8 @@ const READ_SECTORS: u64 = 2048;
 /// More than the kernel has open at once.
 const MOST_CHECKPOINTS: usize = 64;
 
-/// Of the log between tail and head. Places are numbers as in the log: cycle, and 512-byte block of the log.
+/// Of the log between tail and head. Places are numbers as in the log: cycle, and 512-byte block of
+/// the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// Behind the last record that is whole, as all before it are.
@@ -60,7 +62,8 @@ impl Recovery {
             return Ok(None);
         };
         let mut found = reader.replay(tail, newest)?;
-        // A hole: what is whole behind it does not count, and the record before it may have another tail.
+        // A hole: what is whole behind it does not count, and the record before it may have another
+        // tail.
         if let Some((last, tail)) = found.last
             && last != newest
         {

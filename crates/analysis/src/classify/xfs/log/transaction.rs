@@ -1,4 +1,5 @@
-//! Transactions: operations of records, in order, become regions, and these items. Checkpoints of the kernel's in-memory log are transactions.
+//! Transactions: operations of records, in order, become regions, and these items. Checkpoints of
+//! the kernel's in-memory log are transactions.
 
 use super::super::metadata::{Late, Metadata};
 use super::item::{Explanation, explain};
