@@ -19,6 +19,9 @@ pub struct Parameter {
 
 /// Largest value of a field in microseconds: 1000 s.
 const MOST_US: f64 = 1e9;
+/// Largest number of bytes of a field: 1 PiB, which `f64` counts exactly.
+const MOST_BYTES: f64 = (1u64 << 50) as f64;
+
 /// The fields of a section.
 pub(crate) struct Fields<'a> {
     file: &'a str,
@@ -57,6 +60,56 @@ impl<'a> Fields<'a> {
     ) -> Result<u64, Error> {
         let us = self.number(name, default, 0.0..=MOST_US, meaning)?;
         Ok((us * 1e3).round() as u64)
+    }
+
+    /// A number of bytes.
+    pub(crate) fn bytes(
+        &mut self,
+        name: &'static str,
+        default: Option<u64>,
+        least: u64,
+        meaning: &'static str,
+    ) -> Result<u64, Error> {
+        let default = default.map(|bytes| bytes as f64);
+        let bytes = self.number(name, default, least as f64..=MOST_BYTES, meaning)?;
+        self.whole(name, bytes)
+    }
+
+    /// A whole number.
+    pub(crate) fn count(
+        &mut self,
+        name: &'static str,
+        default: Option<u32>,
+        range: RangeInclusive<u32>,
+        meaning: &'static str,
+    ) -> Result<u32, Error> {
+        let range = f64::from(*range.start())..=f64::from(*range.end());
+        let found = self.number(name, default.map(f64::from), range, meaning)?;
+        self.whole(name, found).map(|found| found as u32)
+    }
+
+    /// True or false.
+    #[allow(dead_code)]
+    pub(crate) fn flag(
+        &mut self,
+        name: &'static str,
+        default: bool,
+        meaning: &'static str,
+    ) -> Result<bool, Error> {
+        self.known.push(Parameter {
+            name,
+            meaning,
+            default: Some(f64::from(u8::from(default))),
+            range: 0.0..=1.0,
+        });
+        match self.value(name)? {
+            None => Ok(default),
+            Some(Value::Boolean(found)) => Ok(*found),
+            Some(found) => Err(self.wrong(
+                name,
+                &format!("is a {}; give true or false", found.type_str()),
+            )),
+        }
     }
 
     /// Any number.
@@ -119,6 +172,13 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn wrong(&self, name: &str, what: &str) -> Error {
         Error::of_field(self.file, name, what)
+    }
+
+    fn whole(&self, name: &str, found: f64) -> Result<u64, Error> {
+        if found.fract() != 0.0 {
+            return Err(self.wrong(name, &format!("is {found}; give a whole number")));
+        }
+        Ok(found as u64)
     }
 
     /// The value of a field: itself, or `{ value = …, source = "…" }`.

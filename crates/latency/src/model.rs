@@ -4,6 +4,7 @@ use crate::{
     Error, Parameter,
     constant::Constant,
     fields::{Fields, value_of},
+    hard_disk::HardDisk,
 };
 use toml::{Table, Value};
 
@@ -16,10 +17,11 @@ pub struct Model {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Constant(Constant),
+    HardDisk(HardDisk),
 }
 
 /// The names of the kinds in files.
-const KINDS: [&str; 1] = ["constant"];
+const KINDS: [&str; 2] = ["constant", "hard-disk"];
 
 impl Default for Model {
     /// `ram`: each request completes at once.
@@ -39,7 +41,7 @@ impl Model {
         let Some(section) = table.get("latency") else {
             return Err(Error::of_file(
                 file,
-                "has no [latency] section; add one (`fscost devices hdd-7200 --toml` prints an example)",
+                "has no [latency] section; `fscost devices hdd-7200 --toml` prints an example",
             ));
         };
         let Value::Table(section) = section else {
@@ -90,6 +92,7 @@ impl Model {
     pub fn is_instant(&self) -> bool {
         match &self.kind {
             Kind::Constant(constant) => constant.is_instant(),
+            Kind::HardDisk(_) => false,
         }
     }
 }
@@ -97,6 +100,7 @@ impl Model {
 fn read(fields: &mut Fields<'_>, kind: &str) -> Result<Kind, Error> {
     match kind {
         "constant" => Ok(Kind::Constant(Constant::read(fields)?)),
+        "hard-disk" => Ok(Kind::HardDisk(HardDisk::read(fields)?)),
         other => {
             let kinds = KINDS.join(", ");
             Err(fields.wrong("model", &format!("is {other:?}; give one of: {kinds}")))

@@ -20,7 +20,8 @@ fn request(id: u64, op: Op, fua: bool) -> Request {
 #[test]
 fn a_value_may_name_its_source() {
     let plain = "[latency]\nmodel = \"constant\"\nread_us = 80";
-    let sourced = "summary = \"x\"\n[wear]\nfoo = 1\n[latency]\nmodel = { value = \"constant\", source = \"a\" }\n\
+    let sourced = "summary = \"x\"\n[wear]\nfoo = 1\n[latency]\n\
+                   model = { value = \"constant\", source = \"a\" }\n\
                    read_us = { value = 80.0, source = \"data sheet\" }";
     assert_eq!(
         Model::parse("a", plain).unwrap(),
@@ -89,7 +90,8 @@ fn ram_completes_at_once_and_in_order() {
 
 #[test]
 fn a_constant_device_takes_the_same_time_for_each_request_of_a_kind() {
-    let text = "[latency]\nmodel = \"constant\"\nread_us = 3\nwrite_us = 1.5\nfua_us = 2\nflush_us = 10\ndiscard_us = 4";
+    let text = "[latency]\nmodel = \"constant\"\nread_us = 3\nwrite_us = 1.5\n\
+                fua_us = 2\nflush_us = 10\ndiscard_us = 4";
     let model = Model::parse("a", text).unwrap();
     assert!(!model.is_instant());
     let mut device = Device::new(&model, 1 << 30, 1);
