@@ -17,8 +17,8 @@ pub struct Parameter {
     pub range: RangeInclusive<f64>,
 }
 
-/// Largest value of a field in microseconds: 1000 s.
-const MOST_US: f64 = 1e9;
+/// Largest value of a field in microseconds: 100 s, so that no sum of times overflows.
+const MOST_US: f64 = 1e8;
 /// Largest number of bytes of a field: 1 PiB, which `f64` counts exactly.
 const MOST_BYTES: f64 = (1u64 << 50) as f64;
 
@@ -89,7 +89,6 @@ impl<'a> Fields<'a> {
     }
 
     /// True or false.
-    #[allow(dead_code)]
     pub(crate) fn flag(
         &mut self,
         name: &'static str,

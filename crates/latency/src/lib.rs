@@ -17,6 +17,7 @@ mod constant;
 mod device;
 mod error;
 mod fields;
+mod flash;
 mod hard_disk;
 mod host;
 mod model;

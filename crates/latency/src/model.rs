@@ -4,6 +4,7 @@ use crate::{
     Error, Parameter,
     constant::Constant,
     fields::{Fields, value_of},
+    flash::Flash,
     hard_disk::HardDisk,
 };
 use toml::{Table, Value};
@@ -18,10 +19,11 @@ pub struct Model {
 pub(crate) enum Kind {
     Constant(Constant),
     HardDisk(HardDisk),
+    Flash(Flash),
 }
 
 /// The names of the kinds in files.
-const KINDS: [&str; 2] = ["constant", "hard-disk"];
+const KINDS: [&str; 3] = ["constant", "hard-disk", "flash"];
 
 impl Default for Model {
     /// `ram`: each request completes at once.
@@ -92,7 +94,7 @@ impl Model {
     pub fn is_instant(&self) -> bool {
         match &self.kind {
             Kind::Constant(constant) => constant.is_instant(),
-            Kind::HardDisk(_) => false,
+            Kind::HardDisk(_) | Kind::Flash(_) => false,
         }
     }
 }
@@ -101,6 +103,7 @@ fn read(fields: &mut Fields<'_>, kind: &str) -> Result<Kind, Error> {
     match kind {
         "constant" => Ok(Kind::Constant(Constant::read(fields)?)),
         "hard-disk" => Ok(Kind::HardDisk(HardDisk::read(fields)?)),
+        "flash" => Ok(Kind::Flash(Flash::read(fields)?)),
         other => {
             let kinds = KINDS.join(", ");
             Err(fields.wrong("model", &format!("is {other:?}; give one of: {kinds}")))

@@ -50,7 +50,7 @@ fn errors_name_file_field_and_remedy() {
         ),
         (
             "[latency]\nmodel = \"constant\"\nread_us = -1",
-            "latency.read_us: is -1; give a number from 0 to 1000000000",
+            "latency.read_us: is -1; give a number from 0 to 100000000",
         ),
         (
             "[latency]\nmodel = \"constant\"\nread_us = nan",

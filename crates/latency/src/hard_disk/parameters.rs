@@ -155,7 +155,7 @@ impl Electronics {
             interface_bytes_per_s: fields.bytes(
                 "interface_bytes_per_s",
                 None,
-                1000,
+                100_000,
                 "bytes that the interface moves in a second",
             )?,
             read_segments: fields.count(

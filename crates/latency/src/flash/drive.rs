@@ -1,0 +1,174 @@
+//! A flash device that runs.
+
+use super::{Flash, dies::Dies, parameters::Controller, units::OpenUnits};
+use crate::{Completion, Op, Request, host::Host, transfer};
+use std::collections::VecDeque;
+
+#[derive(Debug, Clone)]
+pub(crate) struct FlashDrive {
+    model: Controller,
+    program_bytes: u64,
+    host: Host,
+    dies: Dies,
+    units: OpenUnits,
+    controller_free_ns: u64,
+    interface_free_ns: u64,
+    buffer: Buffer,
+}
+
+/// Writes that were taken and not yet programmed.
+#[derive(Debug, Clone, Default)]
+struct Buffer {
+    /// Bytes that no program has begun for: less than one program takes.
+    open_bytes: u64,
+    /// Bytes of each program on its way, and when they leave the buffer: in the order in which they
+    /// came.
+    programs: VecDeque<(u64, u64)>,
+    /// Bytes of all programs on their way.
+    programmed_bytes: u64,
+    /// When everything taken so far is programmed, but for the open bytes.
+    durable_ns: u64,
+}
+
+impl FlashDrive {
+    pub(crate) fn new(model: &Flash) -> FlashDrive {
+        let controller = model.controller.clone();
+        FlashDrive {
+            program_bytes: model.nand.program_bytes,
+            host: Host::new(controller.queue_depth, controller.is_flush_queued),
+            dies: Dies::new(&model.nand),
+            units: OpenUnits::new(&model.units),
+            controller_free_ns: 0,
+            interface_free_ns: 0,
+            buffer: Buffer::default(),
+            model: controller,
+        }
+    }
+
+    pub(crate) fn submit(&mut self, now_ns: u64, request: Request) {
+        self.run(now_ns);
+        self.host.push(request);
+        self.admit(now_ns);
+    }
+
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        self.host.next_ns(None)
+    }
+
+    pub(crate) fn advance(&mut self, now_ns: u64, done: &mut Vec<Completion>) {
+        self.run(now_ns);
+        self.host.fetch(done);
+    }
+
+    /// Lives through everything up to `now_ns`.
+    fn run(&mut self, now_ns: u64) {
+        while let Some(at_ns) = self.host.completion_ns().filter(|&at_ns| at_ns <= now_ns) {
+            while self.host.release(at_ns) {}
+            self.admit(at_ns);
+        }
+    }
+
+    /// Takes what the host may hand over, and books the resources that it needs.
+    fn admit(&mut self, now_ns: u64) {
+        while let Some(request) = self.host.admit() {
+            let begin_ns = now_ns.max(self.controller_free_ns) + self.model.command_ns;
+            self.controller_free_ns = begin_ns;
+            let (offset, length) = (request.offset_bytes, request.length_bytes);
+            let done_ns = match request.op {
+                Op::Read => self.read(begin_ns, offset, length),
+                Op::Write => {
+                    let moved_ns = self.moved_ns(begin_ns, length);
+                    self.write(moved_ns + self.model.write_ns, &request)
+                }
+                // Drives deallocate for both.
+                Op::WriteZeroes | Op::Discard => begin_ns + self.model.discard_ns,
+                Op::Flush => self.flush(begin_ns) + self.model.flush_ns,
+            };
+            self.host.complete(request.id, done_ns);
+        }
+    }
+
+    fn read(&mut self, begin_ns: u64, offset: u64, length: u64) -> u64 {
+        let from_ns = begin_ns + self.model.read_ns;
+        let read_ns = self.dies.read(from_ns, offset, length);
+        // The interface moves what has been read while the rest is read.
+        read_ns.max(self.moved_ns(from_ns, length))
+    }
+
+    /// Writes what lies in the device's hands; returns when the write completes.
+    fn write(&mut self, taken_ns: u64, request: &Request) -> u64 {
+        let (offset, length) = (request.offset_bytes, request.length_bytes);
+        let copy_ns = self.units.write_ns(offset, length);
+        if copy_ns > 0 {
+            self.dies.pause(taken_ns, copy_ns);
+        }
+        let room_ns = self.store(taken_ns + copy_ns, length);
+        let needs_nand = request.fua && !self.model.is_power_loss_protected;
+        if self.model.buffer_bytes == 0 || needs_nand {
+            self.program_open(room_ns);
+            return self.buffer.durable_ns.max(room_ns);
+        }
+        room_ns
+    }
+
+    /// Puts bytes into the buffer and programs what fills a program; returns when the last of them
+    /// had room.
+    fn store(&mut self, mut now_ns: u64, length: u64) -> u64 {
+        let capacity = self.model.buffer_bytes.max(self.program_bytes);
+        let mut rest = length;
+        while rest > 0 {
+            let bytes = rest.min(self.program_bytes - self.buffer.open_bytes);
+            let wanted = self.buffer.open_bytes + bytes;
+            now_ns = self.buffer.room_ns(now_ns, capacity.saturating_sub(wanted));
+            self.buffer.open_bytes = wanted;
+            rest -= bytes;
+            if wanted == self.program_bytes {
+                self.program_open(now_ns);
+            }
+        }
+        now_ns
+    }
+
+    /// Programs the open bytes, and as many zeroes as are missing.
+    fn program_open(&mut self, now_ns: u64) {
+        if self.buffer.open_bytes > 0 {
+            let done_ns = self.dies.program(now_ns);
+            let bytes = std::mem::take(&mut self.buffer.open_bytes);
+            let buffer = &mut self.buffer;
+            buffer.durable_ns = buffer.durable_ns.max(done_ns);
+            buffer.programs.push_back((bytes, buffer.durable_ns));
+            buffer.programmed_bytes += bytes;
+        }
+    }
+
+    /// Returns when everything taken so far is durable.
+    fn flush(&mut self, now_ns: u64) -> u64 {
+        if self.model.is_power_loss_protected {
+            return now_ns;
+        }
+        self.program_open(now_ns);
+        self.buffer.durable_ns.max(now_ns)
+    }
+
+    /// When the interface has moved what it was given before, and this.
+    fn moved_ns(&mut self, from_ns: u64, bytes: u64) -> u64 {
+        let begin_ns = from_ns.max(self.interface_free_ns);
+        self.interface_free_ns = begin_ns + transfer::ns(bytes, self.model.interface_bytes_per_s);
+        self.interface_free_ns
+    }
+}
+
+impl Buffer {
+    /// When at most `most_bytes` wait for their programs, from `now_ns` on.
+    fn room_ns(&mut self, mut now_ns: u64, most_bytes: u64) -> u64 {
+        while let Some(&(bytes, leave_ns)) = self.programs.front() {
+            if leave_ns > now_ns && self.programmed_bytes <= most_bytes {
+                break;
+            }
+            now_ns = now_ns.max(leave_ns);
+            self.programs.pop_front();
+            self.programmed_bytes -= bytes;
+        }
+        now_ns
+    }
+}

@@ -1,0 +1,194 @@
+//! Parameters of a flash device.
+
+use crate::{Error, fields::Fields};
+
+/// Parameters of a flash device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Flash {
+    pub(super) controller: Controller,
+    pub(super) nand: Nand,
+    pub(super) units: Units,
+}
+
+/// Queue, interface and write buffer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Controller {
+    pub(super) queue_depth: u32,
+    pub(super) is_flush_queued: bool,
+    pub(super) interface_bytes_per_s: u64,
+    pub(super) command_ns: u64,
+    pub(super) read_ns: u64,
+    pub(super) write_ns: u64,
+    pub(super) discard_ns: u64,
+    pub(super) flush_ns: u64,
+    pub(super) buffer_bytes: u64,
+    pub(super) is_power_loss_protected: bool,
+}
+
+/// Channels and dies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Nand {
+    pub(super) channels: u32,
+    pub(super) dies_per_channel: u32,
+    pub(super) channel_bytes_per_s: u64,
+    pub(super) page_bytes: u64,
+    pub(super) page_read_ns: u64,
+    pub(super) program_bytes: u64,
+    pub(super) program_ns: u64,
+    pub(super) block_bytes: u64,
+    pub(super) erase_ns: u64,
+}
+
+/// Allocation units of cards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Units {
+    pub(super) unit_bytes: u64,
+    pub(super) open_units: u32,
+    pub(super) close_ns: u64,
+    pub(super) out_of_order_ns: u64,
+}
+
+impl Flash {
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Flash, Error> {
+        let model = Flash {
+            controller: Controller::read(fields)?,
+            nand: Nand::read(fields)?,
+            units: Units::read(fields)?,
+        };
+        if model.units.open_units > 0 && model.units.unit_bytes < 4096 {
+            let what = "is below 4096; open_units are units of so many bytes";
+            return Err(fields.wrong("unit_bytes", what));
+        }
+        Ok(model)
+    }
+}
+
+impl Controller {
+    fn read(fields: &mut Fields<'_>) -> Result<Controller, Error> {
+        Ok(Controller {
+            queue_depth: fields.count(
+                "queue_depth",
+                Some(1),
+                1..=65_536,
+                "commands that the device accepts at once",
+            )?,
+            is_flush_queued: fields.flag(
+                "queued_flush",
+                false,
+                "true: other commands run beside a flush (NVMe); false: it runs alone (SATA)",
+            )?,
+            interface_bytes_per_s: fields.bytes(
+                "interface_bytes_per_s",
+                None,
+                100_000,
+                "bytes that the interface moves in a second",
+            )?,
+            command_ns: fields.us(
+                "command_us",
+                Some(0.0),
+                "microseconds of the controller for a command; no two commands at once",
+            )?,
+            read_ns: fields.us(
+                "read_us",
+                Some(0.0),
+                "microseconds of a read beside controller, NAND, channel and interface",
+            )?,
+            write_ns: fields.us(
+                "write_us",
+                Some(0.0),
+                "microseconds of a write beside controller, interface and waiting for room",
+            )?,
+            discard_ns: fields.us("discard_us", Some(0.0), "microseconds of a discard")?,
+            flush_ns: fields.us(
+                "flush_us",
+                Some(0.0),
+                "microseconds of a flush beside programming what the buffer holds",
+            )?,
+            buffer_bytes: fields.bytes(
+                "buffer_bytes",
+                Some(0),
+                0,
+                "bytes of writes that complete before they are programmed; 0: no write buffer",
+            )?,
+            is_power_loss_protected: fields.flag(
+                "power_loss_protection",
+                false,
+                "capacitors keep the buffer: flush and FUA wait for no programming",
+            )?,
+        })
+    }
+}
+
+impl Nand {
+    fn read(fields: &mut Fields<'_>) -> Result<Nand, Error> {
+        Ok(Nand {
+            channels: fields.count("channels", Some(1), 1..=256, "channels")?,
+            dies_per_channel: fields.count(
+                "dies_per_channel",
+                Some(1),
+                1..=256,
+                "dies of a channel that read or program side by side",
+            )?,
+            channel_bytes_per_s: fields.bytes(
+                "channel_bytes_per_s",
+                None,
+                100_000,
+                "bytes that a channel moves in a second",
+            )?,
+            page_bytes: fields.bytes(
+                "page_bytes",
+                None,
+                512,
+                "bytes that a die reads at once; neighbouring pages are on different dies",
+            )?,
+            page_read_ns: fields.us("page_read_us", None, "microseconds to read a page (tR)")?,
+            program_bytes: fields.bytes(
+                "program_bytes",
+                None,
+                512,
+                "bytes that a die programs at once: page × planes × bits of a cell",
+            )?,
+            program_ns: fields.us("program_us", None, "microseconds to program them (tPROG)")?,
+            block_bytes: fields.bytes(
+                "block_bytes",
+                Some(1 << 20),
+                512,
+                "bytes that a die erases at once",
+            )?,
+            erase_ns: fields.us("erase_us", Some(0.0), "microseconds to erase them (tBERS)")?,
+        })
+    }
+
+    pub(super) fn dies(&self) -> u32 {
+        self.channels * self.dies_per_channel
+    }
+}
+
+impl Units {
+    fn read(fields: &mut Fields<'_>) -> Result<Units, Error> {
+        Ok(Units {
+            unit_bytes: fields.bytes(
+                "unit_bytes",
+                Some(0),
+                0,
+                "allocation unit of a card, in which it writes in ascending order",
+            )?,
+            open_units: fields.count(
+                "open_units",
+                Some(0),
+                0..=65_536,
+                "units that a card can continue; 0: all",
+            )?,
+            close_ns: fields.us(
+                "unit_close_us",
+                Some(0.0),
+                "microseconds to close a unit of which nothing was written: it copies all of it",
+            )?,
+            out_of_order_ns: fields.us(
+                "out_of_order_us",
+                Some(0.0),
+                "microseconds more of a write that does not continue its open unit",
+            )?,
+        })
+    }
+}

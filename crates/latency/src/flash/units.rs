@@ -1,0 +1,80 @@
+//! Allocation units that a card keeps open: a write elsewhere closes one, and copies what is
+//! missing in it (Bergmann, "Optimizing Linux with cheap flash drives", LWN 2011).
+
+use super::parameters::Units;
+use std::collections::VecDeque;
+
+/// An open unit.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    unit: u64,
+    /// Where the next write in order would begin.
+    next_byte: u64,
+    written_bytes: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct OpenUnits {
+    model: Units,
+    /// The one written last at the end.
+    open: VecDeque<Open>,
+}
+
+impl OpenUnits {
+    pub(super) fn new(model: &Units) -> OpenUnits {
+        OpenUnits {
+            model: model.clone(),
+            open: VecDeque::new(),
+        }
+    }
+
+    /// Nanoseconds that a write costs beyond programming it.
+    pub(super) fn write_ns(&mut self, offset: u64, length: u64) -> u64 {
+        if self.model.open_units == 0 || length == 0 {
+            return 0;
+        }
+        let size = self.model.unit_bytes;
+        let (first, end) = (offset, offset + length);
+        (first / size..end.div_ceil(size))
+            .map(|unit| {
+                let part_first = first.max(unit * size);
+                self.write_part(unit, part_first, end.min((unit + 1) * size))
+            })
+            .fold(0, u64::saturating_add)
+    }
+
+    fn write_part(&mut self, unit: u64, first: u64, end: u64) -> u64 {
+        let mut cost_ns = 0;
+        let found = self.open.iter().position(|open| open.unit == unit);
+        let mut open = match found.and_then(|at| self.open.remove(at)) {
+            Some(open) => {
+                if open.next_byte != first {
+                    cost_ns += self.model.out_of_order_ns;
+                }
+                open
+            }
+            None => {
+                if self.open.len() >= self.model.open_units as usize
+                    && let Some(oldest) = self.open.pop_front()
+                {
+                    cost_ns += self.close_ns(&oldest);
+                }
+                Open {
+                    unit,
+                    next_byte: first,
+                    written_bytes: 0,
+                }
+            }
+        };
+        open.next_byte = end;
+        open.written_bytes = (open.written_bytes + end - first).min(self.model.unit_bytes);
+        self.open.push_back(open);
+        cost_ns
+    }
+
+    /// What was not written is copied.
+    fn close_ns(&self, open: &Open) -> u64 {
+        let missing = u128::from(self.model.unit_bytes - open.written_bytes);
+        (u128::from(self.model.close_ns) * missing / u128::from(self.model.unit_bytes)) as u64
+    }
+}
