@@ -1,6 +1,6 @@
 # The one door. `make` alone prints what there is. Everything can be run twice; the second time is fast and needs no network.
 # Variables: ARGS (arguments of demo and bench), PYTEST (arguments of pytest in test), PYTHON (the interpreter for .venv), SECONDS, TARGETS and SEED
-# (of fuzz: how long each, and which; of soak: how long in all, which families, and the seed of its draws).
+# (of fuzz: how long each, and which; of soak and kills: how long in all, which families, and the seed of their draws).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -60,6 +60,10 @@ fuzz: system ## Explain damaged recordings until one breaks what must hold: SECO
 .PHONY: soak
 soak: setup ## Compare rows with what their writes held, on random file systems (needs root): SECONDS=3600 in all, TARGETS="ext xfs f2fs", SEED=…
 	PYTHONPATH=. $(BIN)/python -m tests.oracles.soak $(SECONDS) $(or $(SEED),$(shell date +%s)) $(TARGETS)
+
+.PHONY: kills
+kills: setup ## Kill processes of runs in guests at random instants, count what each kill costs (needs root): SECONDS=3600, SEED=…
+	PYTHONPATH=. $(BIN)/python -m tests.whole.kill_soak $(SECONDS) $(or $(SEED),$(shell date +%s))
 
 .PHONY: check check-rust check-python check-repository
 check: check-rust check-python check-repository ## Formats, lints, types, walls between the rooms, lock files; with -k all that is wrong, not the first

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
@@ -15,6 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from fscost.host import install_command, tool
 from fscost.lab.vm.qemu import PROGRAM as QEMU
+from fscost.run import need
 
 SEED = int(os.environ.get("FSCOST_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
 """One seed for a whole test run. Set FSCOST_TEST_SEED to the one that a failing run printed, and it
@@ -133,6 +135,17 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 
     yield mount
     subprocess.run(["umount", folder], check=True)
+
+
+@pytest.fixture
+def roomy_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host with disk and memory to spare, whatever this one has: a run is refused below 5 % free
+    space."""
+    monkeypatch.setattr(need, "disk_usage", lambda _: SimpleNamespace(total=1 << 40, free=1 << 39))
+    of_host = need.memory_available_bytes
+    monkeypatch.setattr(
+        need, "memory_available_bytes", lambda *meminfo: of_host(*meminfo) if meminfo else 1 << 34
+    )
 
 
 @pytest.fixture(autouse=True)

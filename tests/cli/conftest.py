@@ -28,6 +28,11 @@ PROGRAM = (
 )
 
 
+@pytest.fixture(autouse=True)
+def _in_a_roomy_host(roomy_host: None) -> None:
+    pass
+
+
 @pytest.fixture
 def fscost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -58,6 +58,11 @@ class Heard(Listener):
         return sum(line.startswith(start) for line in self.lines)
 
 
+@pytest.fixture(autouse=True)
+def _in_a_roomy_host(roomy_host: None) -> None:
+    pass
+
+
 @pytest.fixture
 def heard() -> Heard:
     return Heard()

@@ -118,7 +118,7 @@ def test_what_a_recording_leaves_to_others_is_not_counted_as_free(
     """The disk server stops below 5 %, so a run that would meet that is refused before its first
     cell."""
     usage = SimpleNamespace(total=size, free=free)
-    monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
+    monkeypatch.setattr(need, "disk_usage", lambda _: usage)
     if not is_refused:
         assert go(spec()).exit_code == 0
         return

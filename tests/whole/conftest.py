@@ -11,9 +11,11 @@ from fscost.errors import HostError
 from fscost.lab.base import CellResult, Lab, LabOptions
 from fscost.lab.cell.binaries import find_binaries
 from fscost.lab.native import NativeLab, RealDevice
-from fscost.lab.vm import VmLab, cache
+from fscost.lab.vm import VmLab
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
+
+from .kill_soak import cache_without_snapshots
 
 MIB = 1 << 20
 
@@ -109,13 +111,7 @@ def guests(bench: Bench, vm_lab: VmLab) -> Bench:
 
 @pytest.fixture
 def no_snapshots(tmp_path: Path, vm_lab: VmLab) -> Path:
-    """For XDG_CACHE_HOME: the user's kernels and what is known of KVM, but no snapshot."""
-    own = tmp_path / "cache" / "fscost"
-    own.mkdir(parents=True)
-    for name in ("kernels", "kvm"):
-        if (cache.root() / name).exists():
-            (own / name).symlink_to(cache.root() / name)
-    return own.parent
+    return cache_without_snapshots(tmp_path)
 
 
 @pytest.fixture

@@ -228,6 +228,7 @@ class Run:
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
                 [
+                    *self.watch.inside,
                     "taskset",
                     "-c",
                     str(processor),

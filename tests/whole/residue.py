@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,8 +93,23 @@ def held_by_others(ours: set[int]) -> set[str]:
     return found
 
 
-def mounts() -> set[str]:
-    return set(Path("/proc/self/mountinfo").read_text().splitlines())
+def own_mounts() -> int:
+    """A mount namespace for one run alone, as a descriptor; its mounts are shared ones, as a host's
+    often are.
+
+    A mount of a run stays where the run began: a cell's own namespace ends with its processes,
+    unless a mount
+    spreads from it. Here no other program's mounts are seen, whatever the host does meanwhile.
+    """
+    shared = "mount --make-rshared / && echo && cat"
+    with subprocess.Popen(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", shared],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"\n"
+        return os.open(f"/proc/{holder.pid}/ns/mnt", os.O_RDONLY)
 
 
 def temporary_files() -> set[str]:
@@ -118,9 +134,25 @@ class Watch:
     temporary: Path
     known: set[Process] = field(default_factory=set)
     """Processes seen to be ours."""
+    inside: list[str] = field(init=False, default_factory=list)
+    """Goes before the command of the run, which then sees mounts of its own. Empty for users who
+    cannot mount."""
 
     def __post_init__(self) -> None:
-        self._loops, self._mounts, self._files = loop_devices(), mounts(), temporary_files()
+        if os.geteuid() == 0:
+            namespace = own_mounts()
+            weakref.finalize(self, os.close, namespace)
+            self.inside = ["nsenter", f"--mount=/proc/{os.getpid()}/fd/{namespace}"]
+        self._loops, self._mounts, self._files = loop_devices(), self._mounted(), temporary_files()
+
+    def _mounted(self) -> set[str]:
+        if not self.inside:
+            return set()
+        return set(
+            subprocess.check_output(
+                [*self.inside, "cat", "/proc/self/mountinfo"], text=True
+            ).splitlines()
+        )
 
     def _processes(self) -> set[Process]:
         return {
@@ -139,7 +171,7 @@ class Watch:
         return {
             *(f"process {process.pid}: {process.command}" for process in ours),
             *(f"loop device {loop}" for loop in loops if loop.split()[0] not in others),
-            *(f"mount {line}" for line in mounts() - self._mounts),
+            *(f"mount {line}" for line in self._mounted() - self._mounts),
             *(f"file {name}" for name in temporary_files() - self._files),
             *(f"file {name}" for name in self.temporary.iterdir()),
         }
@@ -176,7 +208,14 @@ class Runner:
         self.log = out.with_suffix(".log")
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, Path(__file__).with_name(script), spelled, out, str(linger_s)],
+                [
+                    *self.watch.inside,
+                    sys.executable,
+                    Path(__file__).with_name(script),
+                    spelled,
+                    out,
+                    str(linger_s),
+                ],
                 env=os.environ
                 | {name: value, "TMPDIR": str(temporary), "PYTHONPATH": python_path}
                 | dict(environment or {}),

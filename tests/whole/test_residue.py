@@ -30,16 +30,36 @@ def test_what_stays_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     watch = residue.Watch("FSCOST_RESIDUE=seen", tmp_path / "tmp")
     assert watch.left() == set()
     sleeper = subprocess.Popen(["sleep", "60"], env=os.environ | {"FSCOST_RESIDUE": "seen"})
-    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", tmp_path / "point"], check=True)
+    subprocess.run([*watch.inside, "mount", "-t", "tmpfs", "tmpfs", tmp_path / "point"], check=True)
     (tmp_path / "tmp" / "file").write_text("")
     try:
         assert {found.split()[0] for found in watch.left()} == {"process", "mount", "file"}
     finally:
-        subprocess.run(["umount", tmp_path / "point"], check=True)
+        subprocess.run([*watch.inside, "umount", tmp_path / "point"], check=True)
         sleeper.kill()
         sleeper.wait()
     (tmp_path / "tmp" / "file").unlink()
     assert watch.left() == set()
+
+
+def test_a_mount_that_spreads_is_seen_and_one_of_another_test_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(residue, "LIMIT_S", 0.5)
+    for name in ("tmp", "point"):
+        (tmp_path / name).mkdir()
+    watch = residue.Watch("FSCOST_RESIDUE=seen", tmp_path / "tmp")
+    mount = ["mount", "-t", "tmpfs", "tmpfs", tmp_path / "point"]
+    subprocess.run(mount, check=True)
+    try:
+        assert watch.left() == set()
+    finally:
+        subprocess.run(["umount", tmp_path / "point"], check=True)
+    # As an agent that forgot to make the mounts of its own namespace private.
+    subprocess.run(
+        [*watch.inside, "unshare", "--mount", "--propagation", "unchanged", *mount], check=True
+    )
+    assert [found.split()[0] for found in watch.left()] == ["mount"]
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -61,7 +61,7 @@ def test_ctrl_c_keeps_the_cells_that_are_done(tmp_path: Path, vm_lab: VmLab) -> 
     environment = os.environ | {name: value, "TMPDIR": str(tmp_path / "tmp")}
     with (tmp_path / "said").open("w+") as said:
         process = subprocess.Popen(
-            [*PROGRAM, *BEGIN, folder, *WORK],
+            [*watch.inside, *PROGRAM, *BEGIN, folder, *WORK],
             env=environment,
             stdout=said,
             stderr=said,

@@ -2,6 +2,7 @@
 
 use fscost_recording::{
     ErrorKind, Event, ExtentMap, MAX_REQUEST_BYTES, Mark, Op, Result, Summary, Totals, Writer,
+    fail_point,
 };
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
@@ -88,6 +89,7 @@ impl Store {
     /// discard or zeroing.
     pub fn request(&mut self, request: Request) -> Result<()> {
         let location = self.log(request)?;
+        fail_point("serving");
         let Some(map) = self.maps.get_mut(usize::from(request.disk)) else {
             return Ok(());
         };
@@ -139,6 +141,13 @@ impl Store {
             op: request.op,
             fua: request.fua,
         })
+    }
+
+    /// Refuse every further request: a thread panicked amid one, and what is logged may not be in
+    /// the map.
+    pub fn fail_after_panic(&mut self) {
+        let what = "a request ended in a panic: a defect of fscost";
+        self.writer.fail(ErrorKind::Io, what);
     }
 
     /// Log a mark; returns its instant.

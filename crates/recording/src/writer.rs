@@ -3,7 +3,7 @@
 //! and stores sealed frames, so that a request waits for neither.
 
 use crate::{
-    Error, ErrorKind, Event, Location, Mark, Op, Output, Result, Room, Totals,
+    Error, ErrorKind, Event, Location, Mark, Op, Output, Result, Room, Totals, fail_point,
     format::{DiskInfo, Header},
     frame::{Content, EncodedFrame, Encoder, FrameBuffer, end_frame},
     piece_cache::PieceCache,
@@ -357,6 +357,7 @@ fn store_frames(
     let _ending = Ending(shared);
     let mut encoded = EncodedFrame::default();
     while let Ok(frame) = sealed.recv() {
+        fail_point("storing");
         let stored = encoder.encode(&frame, &mut encoded).and_then(|()| {
             let written = encoded.write(&frame, &mut file);
             written.map_err(|e| Error::io("writing", &shared.path, e))

@@ -27,7 +27,7 @@ COMMANDS = {
     "compare": "Measure what file systems cost for a workload, and compare them.",
     "show": "Print the tables of a finished run again, in any form.",
     "explain": "Say what each written byte was: structure, cause, file.",
-    "wear": "Say what recorded writes do to an SSD, a card or an eMMC.",
+    "wear": "Estimate the wear that recorded writes cause on an SSD, a card or an eMMC.",
     "devices": "List the devices that `fscost wear` knows, with the source of each number.",
     "profiles": "List the profiles that have a name of their own, one line each.",
     "workloads": "List the built-in workloads, one line each.",

@@ -1,9 +1,9 @@
 """What a run will take, said before it starts; and refused when the host has not got it."""
 
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import disk_usage
 
 from fscost.errors import HostError
 from fscost.lab.base import Lab
@@ -51,7 +51,7 @@ def check_host(folder: Path, need: Estimate, keep: str = "one") -> None:
     existing = folder.absolute()
     while not existing.exists():
         existing = existing.parent
-    disk = shutil.disk_usage(existing)
+    disk = disk_usage(existing)
     if disk.total == 0:
         raise HostError(
             f"{existing} is on a file system that stores no files", "name another folder with --out"

@@ -1,5 +1,4 @@
-# ruff: noqa: INP001
-"""What the tests write: `fill.py create` makes, `fill.py again` changes."""
+"""What the tests write: `fill.py create` makes, `fill.py again` changes."""  # noqa: INP001 a script
 
 import fcntl
 import os

@@ -12,7 +12,7 @@ use rustix::{
     io::Errno,
 };
 use std::{
-    io,
+    io::{self, Write as _},
     os::{
         linux::net::SocketAddrExt as _,
         unix::net::{SocketAddr, UnixListener, UnixStream},
@@ -20,7 +20,7 @@ use std::{
     path::PathBuf,
     str::FromStr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
@@ -85,9 +85,17 @@ impl Shared {
         work: impl FnOnce(&mut Store) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.served.fetch_add(1, Ordering::Relaxed);
-        // A thread that panicked left a log whose frames are whole: the store is as good as before.
-        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        work(store.as_mut().ok_or(Error::Shutdown)?)
+        work(self.lock().as_mut().ok_or(Error::Shutdown)?)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Store>> {
+        self.store.lock().unwrap_or_else(|poisoned| {
+            let mut store = poisoned.into_inner();
+            if let Some(store) = store.as_mut() {
+                store.fail_after_panic();
+            }
+            store
+        })
     }
 }
 
@@ -115,14 +123,14 @@ pub fn serve(
             Ok(0) => {
                 let served = shared.served.load(Ordering::Relaxed);
                 if served == served_before {
-                    let mut store = lock(&shared);
+                    let mut store = shared.lock();
                     // A failure is told with the next mark; until then requests fail.
                     let _ = store.as_mut().map(Store::idle);
                 }
                 served_before = served;
             }
             Ok(_) if !waiting[0].revents().is_empty() => {
-                let mut store = lock(&shared);
+                let mut store = shared.lock();
                 let next = match store.as_mut() {
                     Some(store) => control.step(store)?,
                     None => Next::Gone,
@@ -154,10 +162,6 @@ pub fn serve(
     }
 }
 
-fn lock(shared: &Shared) -> std::sync::MutexGuard<'_, Option<Store>> {
-    shared.store.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// An abstract socket has no permissions: only our own user (and root) is served.
 fn admit(stream: UnixStream, shared: &Arc<Shared>, disks: &Arc<[DiskInfo]>) {
     let own = rustix::process::geteuid();
@@ -166,23 +170,31 @@ fn admit(stream: UnixStream, shared: &Arc<Shared>, disks: &Arc<[DiskInfo]>) {
     if !is_ours || shared.clients.load(Ordering::Relaxed) >= MOST_CLIENTS {
         return;
     }
-    let (shared, disks) = (Arc::clone(shared), Arc::clone(disks));
-    shared.clients.fetch_add(1, Ordering::Relaxed);
-    let serve = {
-        let shared = Arc::clone(&shared);
-        move || {
-            if let Err(error) = converse(stream, &disks, &shared) {
-                eprintln!("fscost-disk: an NBD client: {error}");
-            }
-            shared.clients.fetch_sub(1, Ordering::Relaxed);
+    let disks = Arc::clone(disks);
+    let admitted = Admitted::new(shared);
+    let serve = move || {
+        if let Err(error) = converse(stream, &disks, &admitted.0) {
+            // `eprintln!` panics where standard error is full.
+            let _ = writeln!(io::stderr(), "fscost-disk: an NBD client: {error}");
         }
     };
-    if std::thread::Builder::new()
-        .name("nbd".into())
-        .spawn(serve)
-        .is_err()
-    {
-        shared.clients.fetch_sub(1, Ordering::Relaxed);
+    // Without a thread the client is hung up on.
+    let _ = std::thread::Builder::new().name("nbd".into()).spawn(serve);
+}
+
+/// One of the clients, until it is dropped: also by a panic.
+struct Admitted(Arc<Shared>);
+
+impl Admitted {
+    fn new(shared: &Arc<Shared>) -> Self {
+        shared.clients.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(shared))
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.0.clients.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -1,0 +1,66 @@
+"""Kills processes of runs in guests for so long: `python -m tests.whole.kill_soak SECONDS SEED`.
+
+The count goes on all the time, a table comes at the end; exit status 1 if anything but a cell was
+lost.
+"""
+
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.whole.kills import Soak
+
+from fscost.lab.vm import cache
+
+
+def cache_without_snapshots(folder: Path) -> Path:
+    """For XDG_CACHE_HOME: the user's kernels and what is known of KVM, but no snapshot."""
+    own = folder / "cache" / "fscost"
+    own.mkdir(parents=True)
+    for name in ("kernels", "kvm"):
+        if (cache.root() / name).exists():
+            (own / name).symlink_to(cache.root() / name)
+    return own.parent
+
+
+def soak(folder: Path, empty_cache: Path, seed: int, goes_on: Callable[[int], bool]) -> Soak:
+    """While `goes_on` with so many kills: one in ten of fscost itself, one in ten while there is no
+    snapshot."""
+    print(f"seed {seed}", flush=True)
+    made = Soak(folder, seed, {})
+    made.whole()
+    draw = random.Random(seed)
+    done = 0
+    while goes_on(done):
+        chance = draw.random()
+        # A run of guests has several kills, the others one.
+        done += (
+            made.runner()
+            if chance < 0.4
+            else made.making(empty_cache)
+            if chance < 0.5
+            else made.guests()
+        )
+        print(done, dict(made.outcomes), flush=True)
+    made.whole()
+    made.whole({"XDG_CACHE_HOME": str(empty_cache)})
+    for outcome, count in sorted(made.outcomes.items()):
+        print(*outcome, count, sep=" | ")
+    print(f"{done} kills, seed {seed}; troubles: {len(made.troubles)}", flush=True)
+    return made
+
+
+def main() -> None:
+    seconds, seed = map(int, sys.argv[1:])
+    end = time.monotonic() + seconds
+    with tempfile.TemporaryDirectory(prefix="kills-") as name:
+        folder = Path(name)
+        made = soak(folder, cache_without_snapshots(folder), seed, lambda _: time.monotonic() < end)
+    sys.exit(bool(made.troubles))
+
+
+if __name__ == "__main__":
+    main()
