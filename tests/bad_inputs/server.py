@@ -50,8 +50,8 @@ def serve() -> None:
             _become(request)
         answer = {
             "status": _wait(child, request["limit_s"]),
-            "namespace": os.readlink("/proc/self/ns/net"),
-        }  # noqa: PTH115
+            "namespace": os.readlink("/proc/self/ns/net"),  # noqa: PTH115
+        }
         print(json.dumps(answer), flush=True)
 
 

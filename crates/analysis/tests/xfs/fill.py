@@ -1,4 +1,5 @@
-"""What the tests write: `fill.py create` makes, `fill.py again` changes."""  # noqa: INP001 a script
+# ruff: noqa: INP001
+"""What the tests write: `fill.py create` makes, `fill.py again` changes."""
 
 import fcntl
 import os
