@@ -9,7 +9,7 @@ from fscost.lab.fake import FakeLab
 from fscost.report import machine, markdown, terminal
 from fscost.results import RunResults, to_table
 from fscost.results.table import SampleRow, with_totals
-from fscost.view.run import view
+from fscost.view.run import Choice, view
 
 from .test_golden import a_run
 
@@ -40,7 +40,7 @@ def on_two_disks(folder: Path) -> RunResults:
 
 def test_rows_of_disks_are_in_every_form_when_asked_for(tmp_path: Path) -> None:
     run = on_two_disks(tmp_path)
-    shown = view(run, is_by_disk=True)
+    shown = view(run, Choice(is_by_disk=True))
     lines = list(csv.DictReader(StringIO(machine.csv_text(shown))))
     of = {
         (line["profile"], line["disk"]): float(line["median"])

@@ -18,6 +18,7 @@ from fscost.analyze.instant import Instant, Request, Running, Volatile, at
 from fscost.analyze.journal import Journal, Transaction, journal
 from fscost.analyze.recovery import BtrfsRecovery, Recovery, XfsRecovery
 from fscost.analyze.report import Report, report
+from fscost.analyze.why import Reason, why
 
 __all__ = [
     "BtrfsRecovery",
@@ -27,6 +28,7 @@ __all__ = [
     "Instant",
     "Journal",
     "Mark",
+    "Reason",
     "Recovery",
     "Report",
     "Request",
@@ -48,4 +50,5 @@ __all__ = [
     "report",
     "total_bytes",
     "unknown_bytes",
+    "why",
 ]

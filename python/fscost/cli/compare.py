@@ -27,6 +27,7 @@ from fscost.lab.base import Lab
 from fscost.results import load
 from fscost.run import RunSpec
 from fscost.view.grid import plain
+from fscost.view.run import Choice
 
 _WHAT = "What is compared"
 _HOW = "How it is measured"
@@ -306,14 +307,21 @@ def compare(
             rich_help_panel=_WHERE,
         ),
     ] = False,
+    wide: Annotated[
+        bool,
+        typer.Option(
+            "--wide", help="Add intervals, verdicts and more columns.", rich_help_panel=_WHERE
+        ),
+    ] = False,
 ) -> None:
     """Measure what file systems cost for a workload, and compare them.
 
-    Without arguments: five profiles and a small workload. A profile is written as people write it: the type, mkfs's own flags, -o and mount options.
+    Without arguments: five profiles and a small workload. A profile is written as people write it:
+    the type, mkfs's own flags, -o and mount options.
 
     fscost compare --on ext4 --on 'ext4 -o noatime' --on btrfs -- make -j2
     """
-    outputs = Outputs(json, csv, markdown, by_disk)
+    outputs = Outputs(json, csv, markdown, Choice(is_by_disk=by_disk, is_wide=wide))
     outputs.check()
     asked = Request(
         on=tuple(on or ()),

@@ -9,6 +9,7 @@ from fscost import wear
 from fscost.cli.output.emit import Outputs
 from fscost.cli.usage import some_path
 from fscost.results import load
+from fscost.view.run import Choice
 
 
 def show(
@@ -43,9 +44,25 @@ def show(
     by_disk: Annotated[
         bool, typer.Option("--by-disk", help="Add a row for each disk to every table and export.")
     ] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="Add intervals, verdicts and more columns.")
+    ] = False,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Metric to sort and compare by. (default: the run's own)"
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROFILE",
+            help="Profile that the others are compared with. (default: the run's own)",
+        ),
+    ] = None,
 ) -> None:
     """Print the tables of a finished run again, in any form."""
-    outputs = Outputs(json, csv, markdown, by_disk)
+    outputs = Outputs(json, csv, markdown, Choice(metric or "", baseline or "", by_disk, wide))
     outputs.check()
     results = load(run, trust=trust)
     outputs.emit(results if ssd is None else wear.replayed(results, wear.find(ssd)))

@@ -22,6 +22,7 @@ from fscost.lab.base import Lab
 from fscost.results import RunResults, load
 from fscost.run import RunOutcome, RunSpec
 from fscost.view.grid import plain
+from fscost.view.run import Choice
 
 app = typer.Typer(
     name="study",
@@ -124,7 +125,7 @@ def run_(
     ] = None,
 ) -> None:
     """Run a published experiment on this machine and judge its claims by what was measured."""
-    outputs = Outputs(json=json, markdown=markdown, is_by_disk=by_disk)
+    outputs = Outputs(json=json, markdown=markdown, choice=Choice(is_by_disk=by_disk))
     outputs.check()
     found = study.load(name)
     if resume is not None:
@@ -205,7 +206,7 @@ def show(
     trust: Trust = False,
 ) -> None:
     """Judge a finished run again, by the rules as they are now, and print the report."""
-    outputs = Outputs(json=json, markdown=markdown, is_by_disk=by_disk)
+    outputs = Outputs(json=json, markdown=markdown, choice=Choice(is_by_disk=by_disk))
     outputs.check()
     results = load(folder, trust=trust)
     _emit(study.report(_study_of(results), results), outputs)
@@ -231,7 +232,7 @@ def _execute(spec: RunSpec, lab: Lab, lock: str) -> RunOutcome:
 
 
 def _emit(report: study.Report, outputs: Outputs) -> None:
-    by_disk = outputs.is_by_disk
+    by_disk = outputs.choice.is_by_disk
     text = (
         None
         if outputs.markdown is None

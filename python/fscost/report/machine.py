@@ -14,7 +14,8 @@ _COLUMNS = [field.name for field in fields(Row)]
 
 
 def json_text(results: RunResults, view: View) -> str:
-    """`run`, `rows`, `findings`, `skipped`, `failed`, `not_explained`: exactly one object."""
+    """`run`, `rows`, `headline`, `why`, `cautions`, `findings`, `skipped`, `failed`,
+    `not_explained`: exactly one object."""
     manifest = results.manifest.to_json()
     cells = manifest.pop("cells")
     skipped = manifest.pop("skipped")
@@ -27,6 +28,9 @@ def json_text(results: RunResults, view: View) -> str:
     value = {
         "run": run,
         "rows": [asdict(row) for row in view.rows],
+        "headline": view.headline,
+        "why": list(view.why),
+        "cautions": list(view.cautions),
         "findings": list(view.breakdown.findings),
         "skipped": skipped,
         "failed": failed,

@@ -13,9 +13,11 @@ _ESCAPED = str.maketrans(
 def text(view: View, folder: str) -> str:
     """The same tables and notes as on a terminal."""
     blocks = [f"## {escape(view.title)}"]
+    if view.headline:
+        blocks.append(f"**{escape(view.headline)}**")
     if view.summary.rows:
         blocks.append(table(view.summary))
-    blocks.append("  \n".join(map(escape, view.about)))
+    blocks.append("  \n".join(map(escape, view.legend)))
     found = view.breakdown
     if found.grid.rows:
         blocks += [
@@ -23,16 +25,16 @@ def text(view: View, folder: str) -> str:
             table(found.grid),
             "  \n".join(map(escape, found.notes)),
         ]
-    if found.findings:
-        blocks.append("\n".join(f"- {escape(line)}" for line in found.findings))
-    if view.disks is not None and view.disks.rows:
-        blocks += [f"{escape(view.disks.title)}:", table(view.disks)]
-    if len(view.phases.header) > 1:
-        blocks += [f"{escape(view.phases.title)}:", table(view.phases)]
+    for title, lines in (("Why", view.why), ("Caution", view.cautions)):
+        if lines:
+            blocks += [f"{title}:", "\n".join(f"- {escape(line)}" for line in lines)]
+    for grid in (view.disks, view.phases):
+        if grid is not None and grid.rows:
+            blocks += [f"{escape(grid.title)}:", table(grid)]
     if view.problems:
         blocks.append("\n".join(f"- {escape(line)}" for line in view.problems))
-    blocks.append("  \n".join([f"Results: {escape(folder)}", *map(escape, view.way_on)]))
-    return "\n\n".join(blocks) + "\n"
+    blocks.append("  \n".join(map(escape, [*view.conditions, f"Results: {folder}", *view.way_on])))
+    return "\n\n".join(filter(None, blocks)) + "\n"
 
 
 def table(grid: Grid) -> str:

@@ -11,7 +11,7 @@ from fscost.host import smart
 from fscost.lab.base import CellResult, Lab, LabOptions
 from fscost.matrix import Cell
 from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skipped
-from fscost.run import explained, fresh, modelled, worn
+from fscost.run import explained, fresh, modelled, reasons, worn
 from fscost.run import folder as run_folder
 from fscost.run.lanes import Ran, run_cells
 from fscost.run.listener import Listener
@@ -91,7 +91,9 @@ def _options(spec: RunSpec, cell: Cell, keep: bool) -> LabOptions:
 
 def _look(ssd: str, wear_device: Device | None, result: CellResult, recording: Path) -> None:
     fresh.add_to(result)
-    explained.add_to(result, recording)
+    explanation = explained.add_to(result, recording)
+    if explanation is not None:
+        reasons.add_to(result, explanation)
     if ssd:
         modelled.add_to(result, recording, ssd)
     if wear_device is not None and result.status == "done":

@@ -16,7 +16,7 @@ NOT_EXPLAINED = "not_explained"
 _BEFORE = "before"
 
 
-def add_to(result: CellResult, recording: Path) -> None:
+def add_to(result: CellResult, recording: Path) -> analyze.Explanation | None:
     """Explain a finished cell's recording; a cell whose bytes are not all accounted for fails, one
     that cannot be explained says so."""
     try:
@@ -29,13 +29,13 @@ def add_to(result: CellResult, recording: Path) -> None:
         result.facts[NOT_EXPLAINED] = (
             f"{error.what}; its recording is kept: {capture.how_to_report(recording)}"
         )
-        return
+        return None
     except FscostError as error:
         result.facts[NOT_EXPLAINED] = error.what
-        return
+        return None
     if found is None:
         result.facts[NOT_EXPLAINED] = "fscost knows no file system that it found on its disks"
-        return
+        return None
     phases = {
         sample.phase: sample.measured
         for sample in result.samples
@@ -56,6 +56,7 @@ def add_to(result: CellResult, recording: Path) -> None:
     ]
     if different:
         fail(result, different)
+    return explanation
 
 
 def differences(samples: Sequence[Sample]) -> list[str]:

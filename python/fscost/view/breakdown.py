@@ -11,12 +11,18 @@ from fscost.stats import Row, Verdict
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.units import human_bytes
 
-BAR = "written"
+BAR = "by kind"
 """The column of bars."""
 BAR_COLUMNS = 24
 DATA_MARK, JOURNAL_MARK, METADATA_MARK, ATIME_MARK, UNKNOWN_MARK = BAR_MARKS = "█▓▒░?"
 WRITTEN = "device_write_bytes"
-LEGEND = f"{DATA_MARK} file data  {JOURNAL_MARK} journal or log  {METADATA_MARK} metadata  {ATIME_MARK} of these two, access times alone: what noatime saves"
+_LEGEND = {
+    written.FILE_DATA: f"{DATA_MARK} file data",
+    written.JOURNAL: f"{JOURNAL_MARK} journal or log",
+    written.METADATA: f"{METADATA_MARK} metadata",
+    written.UNKNOWN: f"{UNKNOWN_MARK} unknown",
+    written.ATIME: f"{ATIME_MARK} of journal and metadata, access times alone: what noatime saves",
+}
 _LABELS = {
     written.FILE_DATA: "data",
     written.JOURNAL: "journal",
@@ -28,17 +34,42 @@ _UNKNOWN_ALLOWED = 0.001
 _DOUBTFUL_ALLOWED = 0.001
 _PART_WORTH_SAYING = 0.1
 """Of a difference."""
+_SHARES = (
+    (written.ATIME, _WORTH_SAYING, "access times alone, which noatime would have avoided, are", ""),
+    (
+        written.BY_CAUSE.get("unchanged", ""),
+        _WORTH_SAYING,
+        "metadata, and its copies in a journal, with the content of the version before, are",
+        "",
+    ),
+)
+_DOUBTS = (
+    (
+        written.DOUBTFUL,
+        _DOUBTFUL_ALLOWED,
+        "data of files that the disk does not identify for certain is",
+        "",
+    ),
+    (
+        written.UNKNOWN,
+        _UNKNOWN_ALLOWED,
+        "what is not understood is",
+        ": all that is said here may be off by as much",
+    ),
+)
 
 
 @dataclass(frozen=True)
 class Breakdown:
-    """`grid` has no rows where nothing is explained. `findings`: one sentence each.
-    `not_explained`: profile → because."""
+    """`grid` has no rows where nothing is explained. `findings`: one sentence each, with `shares`
+    and `doubts` among them. `not_explained`: profile → because."""
 
     grid: Grid
     notes: Sequence[str]
     findings: Sequence[str]
     not_explained: Mapping[str, str]
+    shares: Sequence[str] = ()
+    doubts: Sequence[str] = ()
 
     @property
     def gaps(self) -> list[str]:
@@ -52,40 +83,50 @@ class Breakdown:
         ]
 
 
-def breakdown(results: RunResults, rows: Sequence[Row], profiles: Sequence[str]) -> Breakdown:
+def breakdown(
+    results: RunResults, rows: Sequence[Row], profiles: Sequence[str], baseline: str
+) -> Breakdown:
     """Of the totals of `profiles`."""
-    totals: dict[str, dict[str, float]] = {profile: {} for profile in profiles}
-    for row in rows:
-        if row.phase == TOTAL and row.profile in totals:
-            totals[row.profile][row.metric] = row.median
-    explained = {
-        profile: values
-        for profile, values in totals.items()
-        if written.METADATA in values and WRITTEN in values
-    }
+    explained = explained_totals(rows, profiles)
     not_explained = _not_explained(results, profiles)
     if not explained:
         return Breakdown(Grid("", (), ()), (), (), not_explained)
     longest = max(values[WRITTEN] for values in explained.values())
-    shown = [written.FILE_DATA, written.JOURNAL, written.METADATA]
-    if any(
-        values[written.UNKNOWN] > _UNKNOWN_ALLOWED * values[WRITTEN]
-        for values in explained.values()
-    ):
-        shown.append(written.UNKNOWN)
+    shown = [
+        metric
+        for metric in (*_LABELS, written.ATIME)
+        if any(_is_shown(metric, values) for values in explained.values())
+    ]
     lines = [
-        [
-            plain(profile),
-            bar(values, longest),
-            *(_part(values, metric) for metric in (*shown, written.ATIME)),
-        ]
+        [plain(profile), bar(values, longest), *(_part(values, metric) for metric in shown)]
         for profile, values in explained.items()
     ]
-    header = ("profile", BAR, *(_LABELS[metric] for metric in shown), "of it atime")
-    legend = LEGEND + (f"  {UNKNOWN_MARK} unknown" if written.UNKNOWN in shown else "")
+    header = ("profile", BAR, *(_LABELS.get(metric, "access times") for metric in shown))
+    legend = "  ".join(words for metric, words in _LEGEND.items() if metric in shown)
     notes = [f"{legend}; the longest bar is {human_bytes(longest)}."]
     grid = Grid("Device bytes written, by what they were", header, lines, left=(0, 1))
-    return Breakdown(grid, notes, _findings(results, rows, explained), not_explained)
+    doubts, shares = _shares(explained, _DOUBTS), _shares(explained, _SHARES)
+    return Breakdown(
+        grid,
+        notes,
+        [*_differences(rows, explained, baseline), *shares, *doubts],
+        not_explained,
+        shares,
+        doubts,
+    )
+
+
+def explained_totals(rows: Sequence[Row], profiles: Sequence[str]) -> dict[str, dict[str, float]]:
+    """By profile and metric, of the profiles that were explained."""
+    totals: dict[str, dict[str, float]] = {profile: {} for profile in profiles}
+    for row in rows:
+        if row.phase == TOTAL and row.profile in totals:
+            totals[row.profile][row.metric] = row.median
+    return {
+        profile: values
+        for profile, values in totals.items()
+        if written.METADATA in values and WRITTEN in values
+    }
 
 
 def bar(values: Mapping[str, float], longest: float) -> str:
@@ -144,54 +185,45 @@ def _without_recording(results: RunResults) -> str:
     )
 
 
+def _is_shown(metric: str, values: Mapping[str, float]) -> bool:
+    """A column that is zero for all profiles is left out, and so is the unknown where it is next to
+    nothing."""
+    return values.get(metric, 0.0) > (
+        _UNKNOWN_ALLOWED * values[WRITTEN] if metric == written.UNKNOWN else 0
+    )
+
+
 def _part(values: Mapping[str, float], metric: str) -> str:
     value = values.get(metric)
     if value is None:
         return NOTHING
-    return f"{human_bytes(value)} {_share(value, values[WRITTEN])}" if value else human_bytes(value)
+    return human_bytes(value)
 
 
-def _findings(
-    results: RunResults, rows: Sequence[Row], explained: Mapping[str, Mapping[str, float]]
+def _differences(
+    rows: Sequence[Row], explained: Mapping[str, Mapping[str, float]], baseline: str
 ) -> list[str]:
-    baseline = results.manifest.baseline
+    """One sentence for each difference of bytes written that was called."""
+    called = [
+        row
+        for row in rows
+        if row.phase == TOTAL
+        and row.metric == WRITTEN
+        and row.verdict in (Verdict.LOWER, Verdict.HIGHER)
+    ]
+    return [
+        plain(difference(row.profile, baseline, explained[row.profile], explained[baseline]))
+        for row in called
+        if row.profile in explained and baseline in explained
+    ]
+
+
+def _shares(
+    explained: Mapping[str, Mapping[str, float]], sentences: Sequence[tuple[str, float, str, str]]
+) -> list[str]:
+    """Of metrics whose share is at least so much in some profile."""
     found = []
-    for row in rows:
-        called = (
-            row.phase == TOTAL
-            and row.metric == WRITTEN
-            and row.verdict in (Verdict.LOWER, Verdict.HIGHER)
-        )
-        if called and row.profile in explained and baseline in explained:
-            found.append(
-                _difference(row.profile, baseline, explained[row.profile], explained[baseline])
-            )
-    for metric, least, what, then in (
-        (
-            written.ATIME,
-            _WORTH_SAYING,
-            "access times alone, which noatime would have avoided, are",
-            "",
-        ),
-        (
-            written.BY_CAUSE.get("unchanged", ""),
-            _WORTH_SAYING,
-            "metadata, and its copies in a journal, with the content of the version before, are",
-            "",
-        ),
-        (
-            written.DOUBTFUL,
-            _DOUBTFUL_ALLOWED,
-            "data of files that the disk does not identify for certain is",
-            "",
-        ),
-        (
-            written.UNKNOWN,
-            _UNKNOWN_ALLOWED,
-            "what is not understood is",
-            ": all that is said here may be off by as much",
-        ),
-    ):
+    for metric, least, what, then in sentences:
         worth = {
             profile: values
             for profile, values in explained.items()
@@ -202,15 +234,15 @@ def _findings(
             for profile, values in worth.items()
         ]
         if shares:
-            found.append(f"of the bytes written, {what} {', '.join(shares)}{then}")
-    return [plain(line) for line in found]
+            found.append(plain(f"of the bytes written, {what} {', '.join(shares)}{then}"))
+    return found
 
 
 def _worth(values: Mapping[str, float], metric: str, least: float) -> bool:
     return values[WRITTEN] > 0 and values.get(metric, 0.0) >= least * values[WRITTEN]
 
 
-def _difference(
+def difference(
     profile: str, baseline: str, values: Mapping[str, float], before: Mapping[str, float]
 ) -> str:
     """Where the bytes of a difference that was called went."""
@@ -235,5 +267,5 @@ def _share(part: float, whole: float) -> str:
     """87%, 3.2%, <0.1%: no more digits than a bar needs."""
     percent = 100 * part / whole if whole else 0.0
     if percent < 0.1:
-        return "<0.1%"
-    return f"{percent:.0f}%" if percent >= 9.95 else f"{percent:.1f}%"
+        return "<0.1 %"
+    return f"{percent:.0f} %" if percent >= 9.95 else f"{percent:.1f} %"

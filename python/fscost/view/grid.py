@@ -8,12 +8,17 @@ NOTHING = "–"
 
 @dataclass(frozen=True)
 class Grid:
-    """The columns `left` are left-aligned, the others right-aligned."""
+    """The columns `left` are left-aligned, the others right-aligned. Where there is no room, the
+    columns after the first `needed` are left out, and
+    what is still too wide goes on in a table below. The cells of the columns `changes` are changes:
+    less, more, or none."""
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     left: Sequence[int] = (0,)
+    needed: int | None = None
+    changes: Sequence[int] = ()
 
 
 def plain(text: str) -> str:

@@ -8,74 +8,111 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fscost import stats, wear
+from fscost.errors import InputError, did_you_mean
 from fscost.host import smart
 from fscost.results import TOTAL, CellRecord, RunResults, written
-from fscost.stats import Row, Verdict
+from fscost.stats import Row
 from fscost.view.breakdown import WRITTEN, Breakdown, breakdown, way_on
 from fscost.view.by_disk import by_disk
-from fscost.view.grid import NOTHING, Grid, plain
-from fscost.view.units import human, human_bytes, human_ratio, human_seconds
+from fscost.view.grid import Grid, plain
+from fscost.view.phases import phases
+from fscost.view.summary import headline, legend, ranking, table
+from fscost.view.units import human_bytes, human_seconds
+from fscost.view.why import cautions, why
 
-_SHOWN = (
-    ("flushes", "device_flushes"),
-    ("ampl", "write_amplification"),
-    ("wall", "wall_s"),
-    ("CPU", "cpu_s"),
-    ("space", "space_used_bytes"),
-)
-_WORN = (("NAND", "nand_write_bytes"), ("lasts", "lifetime_years"))
-"""With --ssd, in place of `_GIVEN_UP`: the table must fit 80 columns."""
-_GIVEN_UP = ("cpu_s", "space_used_bytes")
 _COUNTED = (("host_write_bytes", "host wrote"), ("nand_write_bytes", "NAND wrote"))
-_VERDICTS = {
-    Verdict.LOWER: "less",
-    Verdict.HIGHER: "more",
-    Verdict.NOT_SHOWN: "not shown",
-    Verdict.UNDEFINED: NOTHING,
-}
-_LATE = {"settle_write_bytes": "after commands", "unmount_write_bytes": "at unmount"}
-_TIMES = ("wall_s", "cpu_s")
-_VIRTUAL = "virtual_s"
 _RAM = ("tmpfs", "ramfs")
 
 
 @dataclass(frozen=True)
 class View:
-    """What a person is shown of a run. `problems`: what was skipped, failed or could not be
-    explained, and why."""
+    """What a person is shown of a run, in its order. `problems`: what was skipped, failed or could
+    not be explained, and why."""
 
     title: str
+    headline: str
     summary: Grid
-    about: Sequence[str]
+    legend: Sequence[str]
     breakdown: Breakdown
+    why: Sequence[str]
+    cautions: Sequence[str]
     phases: Grid
     problems: Sequence[str]
+    conditions: Sequence[str]
     way_on: Sequence[str] = ()
     disks: Grid | None = None
     rows: Sequence[Row] = field(default_factory=list)
 
 
-def view(results: RunResults, *, is_by_disk: bool = False) -> View:
-    """Everything computed; nothing printed. `is_by_disk`: rows of each disk, and a table of
-    them."""
+@dataclass(frozen=True)
+class Choice:
+    """What is shown of a run. `metric` and `baseline` are the run's own where they are empty;
+    `is_by_disk`: rows of each disk, and a table of them."""
+
+    metric: str = ""
+    baseline: str = ""
+    is_by_disk: bool = False
+    is_wide: bool = False
+
+
+def view(results: RunResults, choice: Choice = Choice()) -> View:
+    """Everything computed; nothing printed."""
     results = wear.with_years(results)
     manifest = results.manifest
-    every = stats.summarise(_without_empty(results.samples), manifest.baseline, by_disk=is_by_disk)
+    baseline = _one_of(manifest.profile_names, choice.baseline or manifest.baseline, "--baseline")
+    every = stats.summarise(_without_empty(results.samples), baseline, by_disk=choice.is_by_disk)
     every = sorted(every, key=lambda row: manifest.profile_names.index(row.profile))
     rows = [row for row in every if not row.disk]
-    shown = breakdown(results, rows, _shown_profiles(results))
-    workload = manifest.workload
+    found = ranking(results, rows, _metric(results, rows, choice.metric), baseline)
+    unranked = [name for name in _shown_profiles(results) if name not in found.profiles]
+    order = [*found.profiles, *unranked]
+    is_told = any("why" in cell.facts for cell in manifest.done)
+    shown = breakdown(results, rows, order, baseline)
     return View(
-        title=plain(f"{_short(manifest.name)}: {workload.get('summary') or 'a command'}"),
-        summary=_summary(results, rows),
-        about=[plain(line) for line in _about(results, rows)],
+        title=plain(f"{_short(manifest.name)}: {manifest.workload.get('summary') or 'a command'}"),
+        headline=plain(headline(found)),
+        summary=table(results, rows, found, is_wide=choice.is_wide),
+        legend=[
+            plain(line) for line in (*legend(found, rows, is_wide=choice.is_wide), *_worn(rows))
+        ],
         breakdown=shown,
-        phases=_phases(results, rows),
+        why=[
+            *why(results, rows, found, is_wide=choice.is_wide),
+            *(() if is_told else shown.shares),
+        ],
+        cautions=[*cautions(results, rows, found), *shown.doubts],
+        phases=phases(rows, order),
         problems=[*problems(results), *shown.gaps],
+        conditions=[plain(line) for line in conditions(results)],
         way_on=way_on(results) if shown.grid.rows else [],
-        disks=by_disk(every, _shown_profiles(results)) if is_by_disk else None,
+        disks=by_disk(every, order) if choice.is_by_disk else None,
         rows=every,
     )
+
+
+def _metric(results: RunResults, rows: Sequence[Row], chosen: str) -> str:
+    """The one that was asked for, or else the one that decided when the run was over."""
+    known = [row.metric for row in rows if row.phase == TOTAL]
+    if chosen:
+        return _one_of(known, chosen, "--metric")
+    decided = results.manifest.stopping.get("metric")
+    return decided if isinstance(decided, str) and decided in known else WRITTEN
+
+
+def _one_of(known: Sequence[str], name: str, option: str) -> str:
+    names = list(dict.fromkeys(known))
+    if name not in names:
+        raise InputError(
+            f"{option} {name!r} is unknown to this run",
+            did_you_mean(name, names) or f"one of: {', '.join(names)}",
+        )
+    return name
+
+
+def _worn(rows: Sequence[Row]) -> list[str]:
+    if not any(row.metric == "nand_write_bytes" for row in rows):
+        return []
+    return ["NAND, lasts: replayed on the device of --ssd (docs/wear.md), at the baseline's speed."]
 
 
 def _without_empty(samples: pa.Table) -> pa.Table:
@@ -102,162 +139,6 @@ def _shown_profiles(results: RunResults) -> list[str]:
     return [name for name in results.manifest.profile_names if name in done]
 
 
-def _summary(results: RunResults, rows: Sequence[Row]) -> Grid:
-    totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
-    lines = []
-    without = {entry.profile: "skipped" for entry in results.manifest.skipped} | {
-        cell.profile: "failed" for cell in results.manifest.failed
-    }
-    shown = _shown_profiles(results)
-    worn = [each for each in _WORN if any(row.metric == each[1] for row in rows)]
-    columns = [*(each for each in _SHOWN if not worn or each[1] not in _GIVEN_UP), *worn]
-    for profile in results.manifest.profile_names:
-        if profile not in shown:
-            # A row of its own, so that nobody takes what is missing for what was not asked.
-            if shown and profile in without:
-                lines.append(
-                    [plain(profile), without[profile], *("" for _ in range(2 + len(columns)))]
-                )
-            continue
-        written = totals.get((profile, WRITTEN))
-        line = [
-            plain(profile),
-            NOTHING if written is None else human_bytes(written.median),
-            *_against(written, results.manifest.baseline),
-        ]
-        for _, metric in columns:
-            line.append(_value(totals.get((profile, metric))))
-        lines.append(line)
-    virtual = {
-        metric
-        for metric in _TIMES
-        if any(row.metric == metric and row.unit == _VIRTUAL for row in rows)
-    }
-    labels = (f"virtual {label}" if metric in virtual else label for label, metric in columns)
-    return Grid("", ("profile", "device written", "ratio", "verdict", *labels), lines)
-
-
-def _value(row: Row | None) -> str:
-    if row is None:
-        return NOTHING
-    text = human(row.median, row.unit)
-    # A time says nothing alone: it belongs to this host and this device model.
-    return f"{text} {_ratio(row)}" if row.metric == "wall_s" and row.ratio is not None else text
-
-
-def _against(row: Row | None, baseline: str) -> tuple[str, str]:
-    """Ratio with its interval, and whether the difference is called one."""
-    if row is None:
-        return NOTHING, NOTHING
-    if row.profile == baseline:
-        return "baseline", ""
-    return _ratio(row), _VERDICTS[row.verdict or Verdict.UNDEFINED]
-
-
-def _ratio(row: Row) -> str:
-    """`0.81× ±1.2%`: half of the interval, relative to the ratio. The interval's ends are in the
-    machine formats."""
-    if row.ratio is None:
-        return NOTHING
-    if row.ratio_low is None or row.ratio_high is None or row.ratio == 0:
-        return human_ratio(row.ratio)
-    percent = (row.ratio_high - row.ratio_low) / 2 / row.ratio * 100
-    width = f"{percent:.{1 if percent < 9.95 else 0}f}" if percent < 100 else ">100"
-    return f"{human_ratio(row.ratio)} ±{width}%"
-
-
-def _phases(results: RunResults, rows: Sequence[Row]) -> Grid:
-    profiles = _shown_profiles(results)
-    written = {(row.phase, row.profile): row for row in rows if row.metric == WRITTEN}
-    # Totals come after the phases, and a phase that only some profiles have keeps its place.
-    phases = list(
-        dict.fromkeys(row.phase for row in rows if row.metric == WRITTEN and row.phase != TOTAL)
-    )
-    lines = []
-    for phase in [*phases, TOTAL]:
-        found = [written.get((phase, profile)) for profile in profiles]
-        measured = any(row is not None and row.measured for row in found)
-        name = plain(phase) if measured else f"({plain(phase)})"
-        lines.append(
-            [name, *(NOTHING if row is None else human_bytes(row.median) for row in found)]
-        )
-    lines += _late(rows, profiles)
-    return Grid(
-        "Device bytes written, by phase; those in brackets are not in the total",
-        ("phase", *map(plain, profiles)),
-        lines,
-    )
-
-
-def _late(rows: Sequence[Row], profiles: Sequence[str]) -> list[list[str]]:
-    """What the total has from after the commands: it would fall elsewhere on a file system that
-    stays mounted."""
-    late = {
-        (row.metric, row.profile): row
-        for row in rows
-        if row.phase == TOTAL and row.metric in _LATE and row.median > 0
-    }
-    found = {metric: [late.get((metric, profile)) for profile in profiles] for metric in _LATE}
-    return [
-        [label, *("0 B" if row is None else human_bytes(row.median) for row in found[metric])]
-        for metric, label in _LATE.items()
-        if any(found[metric])
-    ]
-
-
-def _about(results: RunResults, rows: Sequence[Row]) -> list[str]:
-    manifest = results.manifest
-    totals = [row for row in rows if row.phase == TOTAL and row.metric == WRITTEN]
-    counts = sorted({row.n for row in totals})
-    lines = []
-    if counts:
-        n = f"n = {counts[0]}" if len(counts) == 1 else f"n = {counts[0]} to {counts[-1]}"
-        lines += [
-            f"{n}, interleaved, medians.",
-            *_ratio_words(manifest.baseline, {row.profile for row in totals}),
-        ]
-    if any(row.metric == "nand_write_bytes" for row in rows):
-        lines.append(
-            "NAND, lasts: replayed on the device of --ssd (docs/wear.md), runs back to back at the speed of the baseline."
-        )
-    if counts == [1]:
-        lines.append("One repetition has no interval: nothing here is a difference.")
-    return [*lines, *_deferred(results), *conditions(results)]
-
-
-def _deferred(results: RunResults) -> list[str]:
-    """What a mount option puts off, and this way of measuring does not."""
-    manifest = results.manifest
-    done = {cell.profile for cell in manifest.done}
-    lazy = [
-        str(profile["name"])
-        for profile in manifest.profiles
-        if "lazytime" in str(profile.get("mount_options", "")).split(",")
-    ]
-    found = [name for name in lazy if name in done]
-    if not found:
-        return []
-    how = (
-        "the unmount wrote"
-        if manifest.options.get("settle") == "none"
-        else "the syncs after each phase and the unmount wrote"
-    )
-    counted = f"{', '.join(found)}: {how} the time stamps that lazytime puts off, and their bytes are counted."
-    return [counted, "On a file system that stays mounted, lazytime writes them once a day."]
-
-
-def _ratio_words(baseline: str, profiles: set[str]) -> list[str]:
-    """How to read the columns `ratio` and `verdict`."""
-    if baseline not in profiles:
-        return [f"No ratios: the baseline {baseline} has no finished cell."]
-    if len(profiles) == 1:
-        return []
-    return [
-        f"ratio: device bytes written ÷ those of {baseline}, paired by repetition, ± half its 95% interval.",
-        f"verdict: a difference is called only when that interval excludes 1 and it is {stats.MINIMUM_SIZE:.0%} or more; else it is not shown.",
-    ]
-
-
 def conditions(results: RunResults) -> list[str]:
     """Where and on what it ran, and why it ended."""
     manifest = results.manifest
@@ -266,7 +147,10 @@ def conditions(results: RunResults) -> list[str]:
     ]
     times = "times compare only within this run"
     if any(guest.get("is_emulated") for guest in guests):
-        times = "virtual times count the instructions of an emulated processor, one a nanosecond, and are times of no device"
+        times = (
+            "virtual times count the instructions of an emulated processor, "
+            "one a nanosecond, and are times of no device"
+        )
     where = f"{_guests(manifest.environment, guests)}{_kernel(manifest.environment)}; lab {manifest.lab}"
     return [
         *_smart(manifest.environment),

@@ -37,8 +37,8 @@ def human_years(value: float) -> str:
 
 
 def human_count(value: float) -> str:
-    """Whole where it is whole."""
-    return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+    """Whole where it is whole or large."""
+    return f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else f"{value:,.1f}"
 
 
 def human(value: float, unit: str) -> str:

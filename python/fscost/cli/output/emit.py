@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
@@ -11,22 +11,24 @@ from fscost.errors import FscostError, InputError
 from fscost.report import machine, markdown, terminal
 from fscost.results import RunResults
 from fscost.view.grid import plain
-from fscost.view.run import View, view
+from fscost.view.run import Choice, View, view
 
 STDOUT = "-"
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """`csv` and `markdown` are file names, `-` for standard output; `json` goes to standard output. `is_by_disk`: with rows of each disk."""
+    """`csv` and `markdown` are file names, `-` for standard output; `json` goes to standard
+    output."""
 
     json: bool = False
     csv: str | None = None
     markdown: str | None = None
-    is_by_disk: bool = False
+    choice: Choice = field(default_factory=Choice)
 
     def check(self) -> None:
-        """Before the run, not after it: only one may have standard output, and files must be writable."""
+        """Before the run, not after it: only one may have standard output, and files must be
+        writable."""
         if [self.json, self.csv == STDOUT, self.markdown == STDOUT].count(True) > 1:
             raise InputError(
                 "two tables would be mixed on standard output",
@@ -41,8 +43,9 @@ class Outputs:
                 _check(option, Path(name))
 
     def emit(self, results: RunResults) -> None:
-        """Files first; then standard output: the table for people, unless something else was sent there."""
-        shown = view(results, is_by_disk=self.is_by_disk)
+        """Files first; then standard output: the table for people, unless something else was sent
+        there."""
+        shown = view(results, self.choice)
         is_for_people = self.give(
             json=lambda: machine.json_text(results, shown),
             csv=lambda: machine.csv_text(shown),
@@ -56,7 +59,8 @@ class Outputs:
     def give(
         self, *, json: Callable[[], str], csv: Callable[[], str], markdown: Callable[[], str]
     ) -> bool:
-        """Write each text that was asked for; true if standard output is still free for the table for people."""
+        """Write each text that was asked for; true if standard output is still free for the table
+        for people."""
         texts = [(STDOUT if self.json else None, json), (self.csv, csv), (self.markdown, markdown)]
         for name, text in texts:
             if name is not None and name != STDOUT:

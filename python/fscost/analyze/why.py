@@ -1,0 +1,106 @@
+"""The largest reasons of what was written, each with the option that would help."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fscost.analyze.commits import Why
+from fscost.analyze.explain import Explanation
+from fscost.analyze.findings import counted, share, size
+from fscost.analyze.groups import rows
+from fscost.analyze.journal import BTRFS, EXT, Journal, Journals
+
+WORTH_SAYING = 0.05
+"""Of all bytes written."""
+_MOST_REASONS = 3
+_KEYS = ("structure", "cause", "atime_alone", "copy")
+_LAZY_INIT = "mkfs.ext4 -E lazy_itable_init=0,lazy_journal_init=0"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One reason in words, and the option that would help; `remedy` is empty where no option
+    does."""
+
+    write_bytes: int
+    words: str
+    remedy: str = ""
+
+    def json(self) -> dict[str, Any]:
+        """As a manifest keeps it."""
+        return asdict(self)
+
+
+def why(explanation: Explanation) -> list[Reason]:
+    """The largest first; nothing below `WORTH_SAYING`."""
+    journals = Journals(explanation)
+    explanation.prepare([_KEYS], journals)
+    sums = rows(explanation.sums(*_KEYS))
+    total = sum(length for *_, length in sums)
+    if not total:
+        return []
+    journal = journals.result()
+    found = [
+        *_of_sums(sums, total),
+        *([] if journal is None else _of_journal(journal, sums, total)),
+    ]
+    worth = [reason for reason in found if reason.write_bytes >= WORTH_SAYING * total]
+    return sorted(worth, key=lambda reason: -reason.write_bytes)[:_MOST_REASONS]
+
+
+def _of_sums(sums: list[tuple[Any, ...]], total: int) -> Iterator[Reason]:
+    atime = sum(length for _, _, is_alone, _, length in sums if is_alone)
+    yield Reason(atime, f"{share(atime, total)} of its bytes are access times", "-o noatime")
+    copies = sum(length for *_, copy, length in sums if copy)
+    yield Reason(
+        copies,
+        f"{share(copies, total)} of its bytes are second copies of metadata (DUP)",
+        "mkfs.btrfs -m single",
+    )
+    late = sum(length for _, cause, _, _, length in sums if cause == "lazy_init")
+    yield Reason(
+        late, f"{share(late, total)} of its bytes are zeroes that mkfs left for later", _LAZY_INIT
+    )
+
+
+def _of_journal(journal: Journal, sums: list[tuple[Any, ...]], total: int) -> Iterator[Reason]:
+    if journal.family == BTRFS:
+        if journal.log_syncs:
+            each = size(journal.log_sync_bytes / journal.log_syncs)
+            part = f"{share(journal.log_sync_bytes, total)} of its bytes"
+            syncs = counted(journal.log_syncs, "fsync")
+            yield Reason(
+                journal.log_sync_bytes,
+                f"{syncs} wrote {each} of log tree and superblock each: {part}",
+            )
+        return
+    if not journal.count:
+        return
+    forced = journal.reasons.count(Why.FORCED)
+    is_forced = forced > journal.count / 2
+    if journal.family == EXT:
+        commits = (
+            f"{counted(journal.count, 'commit')} of {size(journal.bytes / journal.count)} each"
+        )
+        is_fast = any(structure == "journal_fast_commit" for structure, *_ in sums)
+        remedy = (
+            "-O fast_commit"
+            if is_forced and not is_fast
+            else "-o commit=60"
+            if journal.reasons.count(Why.TIMER) > journal.count / 2
+            else ""
+        )
+    else:
+        commits, remedy = (
+            f"{counted(journal.count, 'checkpoint')} of {size(journal.bytes / journal.count)} each",
+            "",
+        )
+    asked = " forced by fsync" if is_forced else ""
+    before = "copied" if journal.family == EXT else "logged"
+    again = (
+        f", {share(journal.again, journal.copies)} of it {before} before"
+        if journal.again and journal.copies
+        else ""
+    )
+    words = f"{share(journal.bytes, total)} of its bytes are the journal: {commits}{asked}{again}"
+    yield Reason(journal.bytes, words, remedy)

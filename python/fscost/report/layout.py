@@ -1,0 +1,121 @@
+"""Tables and sentences as lines of a given width. A number is never parted from its unit, and
+nothing is cut."""
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fscost.view.grid import Grid
+
+_LONGEST_WORD = 24
+"""A longer word may be broken."""
+_TIE = "\u00a0"
+"""A blank that no line breaks at; it is a blank again in what is printed."""
+_TIES = re.compile(
+    r"(?<=\d) (?=(?:[KMGTP]iB|B|%|s|ms|µs|ns|min|h|years?|days?)\b|%)|(?<=[≈~±<>]) (?=[\d.])|(?<=→) "
+)
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """At blanks; lines after the first begin with `indent`."""
+    lines = []
+    for part in text.split("\n"):
+        tied = _TIES.sub(_TIE, part)
+        found = textwrap.wrap(
+            tied,
+            max(width, 1),
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+            drop_whitespace=True,
+        )
+        lines += [line.replace(_TIE, " ") for line in found] or [""]
+    return lines
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A grid, or a part of one, whose columns have these widths, `gap` blanks apart."""
+
+    grid: Grid
+    widths: Sequence[int]
+    gap: int
+
+
+def tables(grid: Grid, width: int) -> Iterator[Placed]:
+    """The grid, or the parts of it that fit beside each other."""
+    least = [max(map(_longest_word, column)) for column in _columns(grid)]
+    chosen = list(range(len(grid.header)))
+    gap = 2 if _width(least, chosen, 2) <= width else 1
+    needed = len(chosen) if grid.needed is None else grid.needed
+    while len(chosen) > needed and _width(least, chosen, gap) > width:
+        chosen.pop()
+    title = grid.title
+    while chosen:
+        fitting = list(chosen)
+        while len(fitting) > 2 and _width(least, fitting, gap) > width:
+            fitting.pop()
+        part = _part(grid, fitting, title)
+        yield Placed(part, _widened(part, [least[index] for index in fitting], width, gap), gap)
+        rest = [index for index in chosen if index not in fitting]
+        chosen = [0, *rest] if rest else []
+        title = f"{grid.title.partition(';')[0]} (continued)" if grid.title else ""
+
+
+def _columns(grid: Grid) -> list[list[str]]:
+    return [[name, *(row[index] for row in grid.rows)] for index, name in enumerate(grid.header)]
+
+
+def _longest_word(text: str) -> int:
+    return min(
+        _LONGEST_WORD,
+        max((len(word) for word in re.split(r"[ \n]", _TIES.sub(_TIE, text))), default=0),
+    )
+
+
+def _width(widths: Sequence[int], chosen: Sequence[int], gap: int) -> int:
+    return sum(widths[index] for index in chosen) + gap * (len(chosen) - 1)
+
+
+def _part(grid: Grid, chosen: Sequence[int], title: str) -> Grid:
+    def places(named: Sequence[int]) -> list[int]:
+        return [place for place, index in enumerate(chosen) if index in named]
+
+    rows = [[row[index] for index in chosen] for row in grid.rows]
+    return Grid(
+        title,
+        [grid.header[index] for index in chosen],
+        rows,
+        places(grid.left),
+        changes=places(grid.changes),
+    )
+
+
+def _widened(grid: Grid, widths: list[int], width: int, gap: int) -> list[int]:
+    """The first column takes what room there is, then the others, as far as they need it."""
+    spare = width - _width(widths, range(len(widths)), gap)
+    for index, column in enumerate(_columns(grid)):
+        wanted = max(len(line) for text in column for line in text.split("\n"))
+        more = max(0, min(wanted - widths[index], spare))
+        widths[index] += more
+        spare -= more
+    return widths
+
+
+def rows(placed: Placed) -> Iterator[list[list[str]]]:
+    """The header and each row, as lines of cells that have their widths."""
+    grid, widths = placed.grid, placed.widths
+    for row in (grid.header, *grid.rows):
+        cells = [wrapped(text, widths[index]) for index, text in enumerate(row)]
+        height = max(map(len, cells))
+        yield [
+            [
+                _aligned(cell[line] if line < len(cell) else "", widths[index], index in grid.left)
+                for index, cell in enumerate(cells)
+            ]
+            for line in range(height)
+        ]
+
+
+def _aligned(text: str, width: int, is_left: bool) -> str:
+    return text.ljust(width) if is_left else text.rjust(width)

@@ -1,0 +1,283 @@
+"""Which profile did best and by how much: a sentence, and a table with one number a column."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fscost import stats
+from fscost.results import TOTAL, RunResults
+from fscost.stats import Row, Verdict
+from fscost.view.breakdown import WRITTEN
+from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.units import human, human_ratio
+
+SAME = "≈"
+"""No difference was found."""
+HOPELESS = "~"
+"""In place of a ratio whose interval is wider than `_HOPELESS_WIDTH`."""
+_HOPELESS_WIDTH = 0.5
+_LABELS = {
+    WRITTEN: "written",
+    "device_write_requests": "requests",
+    "device_flushes": "flushes",
+    "wall_s": "time",
+    "cpu_s": "CPU",
+    "nand_write_bytes": "NAND",
+    "lifetime_years": "lasts",
+    "write_amplification": "amplification",
+    "space_used_bytes": "space used",
+    "device_read_bytes": "read",
+    "sync_calls": "syncs",
+}
+_SHOWN = (
+    "device_write_requests",
+    "device_flushes",
+    "nand_write_bytes",
+    "lifetime_years",
+    "wall_s",
+    "cpu_s",
+)
+_WIDE = ("device_read_bytes", "sync_calls", "write_amplification", "space_used_bytes")
+_NOISY = ("wall_s", "cpu_s")
+_LONGEST_IN_HEADER = 14
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The profiles that finished, the lowest value of `metric` first. `ties`: the first and all
+    that do not differ from it."""
+
+    metric: str
+    baseline: str
+    rows: Sequence[Row]
+    ties: Sequence[str]
+
+    @property
+    def profiles(self) -> list[str]:
+        """In order."""
+        return [row.profile for row in self.rows]
+
+    @property
+    def label(self) -> str:
+        """What the metric is called above its column."""
+        virtual = "virtual " if any(row.unit == "virtual_s" for row in self.rows) else ""
+        return virtual + label(self.metric)
+
+
+def label(metric: str) -> str:
+    """A metric's short name."""
+    return _LABELS.get(metric, metric.removesuffix("_bytes").replace("_", " "))
+
+
+def ranking(results: RunResults, rows: Sequence[Row], metric: str, baseline: str) -> Ranking:
+    """By the totals of `metric`; profiles that tie keep the order in which they were named."""
+    found = sorted(
+        (row for row in rows if row.phase == TOTAL and row.metric == metric),
+        key=lambda row: row.median,
+    )
+    if not found:
+        return Ranking(metric, baseline, [], [])
+    values: dict[str, dict[int, float]] = {}
+    for sample in (
+        results.samples.filter(stats.where(metric))
+        .select(["profile", "repetition", "value"])
+        .to_pylist()
+    ):
+        values.setdefault(sample["profile"], {})[sample["repetition"]] = sample["value"]
+    first = found[0].profile
+    ties = [
+        row.profile
+        for row in found
+        if row.median == found[0].median or _is_tie(values[row.profile], values[first])
+    ]
+    return Ranking(metric, baseline, found, ties)
+
+
+def _is_tie(values: Mapping[int, float], least: Mapping[int, float]) -> bool:
+    return stats.ratio(values, least).verdict is Verdict.NOT_SHOWN
+
+
+def headline(found: Ranking) -> str:
+    """One or two sentences: who is first and by how much, and who is last."""
+    if not found.rows:
+        return ""
+    first = found.rows[0]
+    value = human(first.median, first.unit)
+    is_written = found.metric == WRITTEN
+    if len(found.rows) == 1:
+        return (
+            f"{first.profile} wrote {value}."
+            if is_written
+            else f"{first.profile}: {found.label} {value}."
+        )
+    if max(row.n for row in found.rows) == 1:
+        return f"One repetition, so no difference is called. Lowest: {first.profile}, {value}."
+    if len(found.ties) == len(found.rows):
+        about = "wrote about" if is_written else f"has a {found.label} of about"
+        return f"No difference found: every profile {about} {value}."
+    one = len(found.ties) == 1
+    verb = "wrote least" if is_written else f"{'has' if one else 'have'} the lowest {found.label}"
+    against = next((row for row in found.rows if row.profile == found.baseline), None)
+    # A tie with the first in its neighbourhood may differ from the baseline by another share, or
+    # not at all.
+    less = (
+        ""
+        if against is None or first.verdict is not Verdict.LOWER
+        else f", {_change(first.ratio)} {found.baseline}"
+    )
+    sentence = f"{_listed(found.ties)} {verb}: {value}{less}."
+    last = found.rows[-1]
+    if last.profile in found.ties or last.verdict is not Verdict.HIGHER:
+        return sentence
+    most = "wrote most" if is_written else f"has the highest {found.label}"
+    much = f"{human(last.median, last.unit)}, {_change(last.ratio)} {found.baseline}"
+    return f"{sentence} {last.profile} {most}: {much}."
+
+
+def _change(ratio: float | None) -> str:
+    """21 % less than, 8.8 times as much as."""
+    if ratio is None:
+        return "compared with"
+    if ratio >= 2:
+        return f"{human_ratio(ratio).removesuffix('×')} times as much as"
+    return f"{_percent(ratio)} {'less' if ratio < 1 else 'more'} than"
+
+
+def _percent(ratio: float) -> str:
+    percent = abs(ratio - 1) * 100
+    if ratio < 1 and percent >= 99.5:
+        return f"{min(percent, 99.9):.1f} %"
+    return f"{percent:.0f} %" if percent >= 9.95 else f"{percent:.1f} %"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def table(results: RunResults, rows: Sequence[Row], found: Ranking, *, is_wide: bool) -> Grid:
+    """A row a profile in the ranking's order, then those without a value and why."""
+    totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
+    ran = list(dict.fromkeys(row.profile for row in rows))
+    profiles = [*found.profiles, *(name for name in ran if name not in found.profiles)]
+    chosen = (
+        *((WRITTEN,) if found.metric != WRITTEN else ()),
+        *_SHOWN,
+        *(_WIDE if is_wide else ()),
+    )
+    metrics = [
+        metric
+        for metric in chosen
+        if metric != found.metric and any(_is_told(totals.get((name, metric))) for name in profiles)
+    ]
+    against = f"vs {found.baseline}" if len(found.baseline) <= _LONGEST_IN_HEADER else "vs baseline"
+    extra = ("ratio", "95 % interval", "verdict") if is_wide else ()
+    header = [
+        "profile",
+        found.label,
+        against,
+        *extra,
+        *(_header(metric, totals) for metric in metrics),
+    ]
+    lines = []
+    for name in profiles:
+        row = totals.get((name, found.metric))
+        value = NOTHING if row is None else human(row.median, row.unit)
+        wide = _interval(row, found.baseline) if is_wide else ()
+        values = (_value(totals.get((name, metric)), found.baseline) for metric in metrics)
+        lines.append([plain(name), value, change(row, found.baseline), *wide, *values])
+    missing = {entry.profile: "skipped" for entry in results.manifest.skipped} | {
+        cell.profile: "failed" for cell in results.manifest.failed
+    }
+    if lines:
+        # A row of its own, so that nobody takes what is missing for what was not asked.
+        lines += [
+            [plain(name), why, *[""] * (len(header) - 2)]
+            for name, why in missing.items()
+            if name not in profiles
+        ]
+    return Grid("", header, lines, needed=len(header) if is_wide else 3, changes=(2,))
+
+
+def _is_told(row: Row | None) -> bool:
+    return row is not None and row.median != 0
+
+
+def _header(metric: str, totals: Mapping[tuple[str, str], Row]) -> str:
+    is_virtual = any(row.metric == metric and row.unit == "virtual_s" for row in totals.values())
+    return f"virtual {label(metric)}" if is_virtual else label(metric)
+
+
+def _value(row: Row | None, baseline: str) -> str:
+    if row is None:
+        return NOTHING
+    text = human(row.median, row.unit)
+    # Counts and bytes speak for themselves; a time that differs by chance does not.
+    is_same = (
+        row.metric in _NOISY
+        and row.profile != baseline
+        and row.verdict is Verdict.NOT_SHOWN
+        and row.n > 1
+    )
+    return f"{SAME} {text}" if is_same else text
+
+
+def change(row: Row | None, baseline: str) -> str:
+    """−21 %, +4.1 %, 8.8×, ≈; in brackets what one repetition cannot call."""
+    if row is None or (row.profile != baseline and row.ratio is None):
+        return NOTHING
+    if row.profile == baseline or row.ratio is None:
+        return "baseline"
+    if row.verdict is Verdict.NOT_SHOWN and row.n > 1:
+        return SAME
+    text = (
+        human_ratio(row.ratio)
+        if row.ratio >= 2
+        else f"{'−' if row.ratio < 1 else '+'}{_percent(row.ratio)}"
+    )
+    return text if row.verdict is not Verdict.NOT_SHOWN else f"({text})"
+
+
+def _interval(row: Row | None, baseline: str) -> tuple[str, str, str]:
+    """Ratio, its interval and the verdict's word, as `--json` has them."""
+    if row is None or row.profile == baseline or row.ratio is None:
+        return NOTHING, NOTHING, NOTHING
+    word = (row.verdict or Verdict.UNDEFINED).value
+    if row.ratio_low is None or row.ratio_high is None:
+        return human_ratio(row.ratio), NOTHING, word
+    if (row.ratio_high - row.ratio_low) / 2 > _HOPELESS_WIDTH * row.ratio:
+        return HOPELESS, HOPELESS, word
+    return human_ratio(row.ratio), f"{row.ratio_low:.3g} to {row.ratio_high:.3g}", word
+
+
+def legend(found: Ranking, rows: Sequence[Row], *, is_wide: bool) -> list[str]:
+    """How to read the table: only what is in it."""
+    counts = sorted({row.n for row in found.rows})
+    if not counts:
+        return []
+    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    lines = [f"{n} repetition{'s' * (counts[-1] > 1)}, interleaved; medians."]
+    if found.baseline not in found.profiles:
+        return [*lines, f"No ratios: the baseline {found.baseline} has no finished cell."]
+    if len(found.rows) == 1:
+        return lines
+    if counts[-1] == 1:
+        return [
+            *lines,
+            "In brackets: one repetition has no interval, so nothing here is a difference.",
+        ]
+    changes = [change(row, found.baseline) for row in found.rows]
+    shown = (
+        [SAME]
+        if SAME in changes
+        or any(_value(row, found.baseline).startswith(SAME) for row in rows if row.phase == TOTAL)
+        else []
+    )
+    least = f"{100 * stats.MINIMUM_SIZE:.0f} % or more"
+    rule = f"a difference is called where its 95 % interval excludes 1 and it is {least}"
+    lines.append(
+        f"{SAME}: no difference from {found.baseline} found; {rule}."
+        if shown
+        else f"{rule[0].upper()}{rule[1:]}."
+    )
+    if is_wide:
+        lines.append(f"{HOPELESS}: an interval too wide to print.")
+    return lines

@@ -1,0 +1,205 @@
+"""Why the profiles differ, with the option that would help; and what a reader must know before
+believing it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fscost.results import TOTAL, RunResults, written
+from fscost.stats import MINIMUM_SIZE, Row, Verdict
+from fscost.view.breakdown import WRITTEN, difference, explained_totals
+from fscost.view.grid import plain
+from fscost.view.summary import Ranking
+from fscost.view.units import human_bytes
+
+_MOST_REASONS = 2
+_FRESH_WORTH_SAYING = 0.01
+_MOSTLY = 0.5
+_NOISY_TIME = 0.05
+
+
+def why(results: RunResults, rows: Sequence[Row], found: Ranking, *, is_wide: bool) -> list[str]:
+    """Of the profile that wrote least, the baseline and the one that wrote most; of all where
+    `is_wide`."""
+    reasons = _reasons(results)
+    totals = explained_totals(rows, found.profiles)
+    chosen = found.profiles if is_wide else _ends(found)
+    called = {
+        row.profile
+        for row in rows
+        if row.phase == TOTAL
+        and row.metric == WRITTEN
+        and row.verdict in (Verdict.LOWER, Verdict.HIGHER)
+        and found.baseline in totals
+    }
+    lines = []
+    for profile in chosen:
+        if profile in called and profile in totals:
+            lines.append(
+                difference(profile, found.baseline, totals[profile], totals[found.baseline])
+            )
+        lines += [f"{profile}: {words}" for words in reasons.get(profile, [])[:_MOST_REASONS]]
+    return [plain(line) for line in lines]
+
+
+def _ends(found: Ranking) -> list[str]:
+    names = found.profiles
+    if not names:
+        return []
+    ends = dict.fromkeys([names[0], found.baseline, names[-1]])
+    # A profile that ties with the first and is not the baseline has the same story.
+    return [name for name in names if name in ends]
+
+
+def _reasons(results: RunResults) -> dict[str, list[str]]:
+    """As the first cell of each profile was explained; a manifest that somebody changed may say
+    anything."""
+    found: dict[str, list[str]] = {}
+    for cell in results.manifest.done:
+        listed = cell.facts.get("why")
+        if isinstance(listed, list) and cell.profile not in found:
+            found[cell.profile] = [_sentence(each) for each in listed if isinstance(each, dict)]
+    return found
+
+
+def _sentence(reason: Mapping[str, Any]) -> str:
+    remedy = reason.get("remedy")
+    return f"{reason.get('words', '')}{f' → {remedy}' if remedy else ''}"
+
+
+def cautions(results: RunResults, rows: Sequence[Row], found: Ranking) -> list[str]:
+    """What may be misread, only where it matters."""
+    totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
+    lines = [
+        *_times(found, totals),
+        *_commits(results, found, totals),
+        *_inline(results, found, totals),
+        *_deferred(results, found, totals),
+    ]
+    return [plain(line) for line in [*lines, *_fresh(results, found, totals)]]
+
+
+Totals = Mapping[tuple[str, str], Row]
+
+
+def _times(found: Ranking, totals: Totals) -> list[str]:
+    """Where no time differs from the baseline's, and it would have had to by more than repetitions
+    do."""
+    times = [row for name in found.profiles if (row := totals.get((name, "wall_s"))) is not None]
+    against = [row for row in times if row.profile != found.baseline]
+    if (
+        not against
+        or min(row.n for row in times) < 2
+        or any(row.verdict is not Verdict.NOT_SHOWN for row in against)
+    ):
+        return []
+    widest = max(row.spread or 0.0 for row in times)
+    if widest < _NOISY_TIME:
+        return []
+    return [
+        (
+            f"Repetitions of one profile lie up to {100 * widest:.0f} % apart in time: "
+            "no difference of times is called."
+        )
+    ]
+
+
+def _commits(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
+    """A spread that the journal makes: one commit more or less."""
+    if found.metric != WRITTEN:
+        return []
+    names = []
+    for profile in found.profiles:
+        row, journal = totals.get((profile, WRITTEN)), totals.get((profile, written.JOURNAL))
+        if row is None or journal is None or row.n < 2 or (row.spread or 0.0) < MINIMUM_SIZE:
+            continue
+        apart = (row.spread or 0.0) * row.median
+        if (journal.spread or 0.0) * journal.median >= _MOSTLY * apart:
+            names.append(f"{profile} by {human_bytes(apart)}")
+    if not names:
+        return []
+    return [
+        (
+            f"Repetitions differ mostly in the journal ({', '.join(names)}): "
+            "a commit more or less, as the timer falls. A longer workload tells more."
+        )
+    ]
+
+
+def _inline(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
+    """Small files of btrfs are in its trees, and count as metadata."""
+    types = {str(profile.get("name")): profile.get("type") for profile in results.manifest.profiles}
+    data = {
+        name: row.median
+        for name in found.profiles
+        if (row := totals.get((name, written.FILE_DATA))) is not None
+    }
+    others = [value for name, value in data.items() if types.get(name) != "btrfs"]
+    few = [
+        name
+        for name, value in data.items()
+        if types.get(name) == "btrfs" and others and value < _MOSTLY * max(others)
+    ]
+    if not few:
+        return []
+    return [
+        (
+            f"{', '.join(few)}: files of up to 2 KiB are stored inside metadata "
+            "(mount option max_inline), so their data counts as metadata."
+        )
+    ]
+
+
+def _deferred(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
+    """What lazytime puts off, and this way of measuring does not."""
+    options = {
+        str(profile.get("name")): str(profile.get("mount_options", "")).split(",")
+        for profile in results.manifest.profiles
+    }
+    lazy = [name for name in found.profiles if "lazytime" in options.get(name, [])]
+    if not lazy:
+        return []
+    how = (
+        "the unmount wrote"
+        if results.manifest.options.get("settle") == "none"
+        else "the syncs after each phase and the unmount wrote"
+    )
+    late = {
+        name: row.median
+        for name in lazy
+        if (row := totals.get((name, "unmount_write_bytes"))) is not None and row.median
+    }
+    sizes = (
+        f" ({', '.join(f'{human_bytes(size)} at unmount' for size in late.values())})"
+        if late
+        else ""
+    )
+    stamps = "the time stamps that lazytime puts off, and their bytes are counted"
+    once = "On a file system that stays mounted, lazytime writes them once a day"
+    return [f"{', '.join(lazy)}: {how} {stamps}{sizes}. {once}."]
+
+
+def _fresh(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
+    """relatime writes an access time for each new file, and then once a day: the freshness of the
+    files decides."""
+    options = {
+        str(profile.get("name")): str(profile.get("mount_options", "")).split(",")
+        for profile in results.manifest.profiles
+    }
+    names = []
+    for name in found.profiles:
+        row, whole = totals.get((name, written.ATIME)), totals.get((name, WRITTEN))
+        is_strict = "strictatime" in options.get(name, [])
+        if (
+            row is not None
+            and whole is not None
+            and not is_strict
+            and whole.median
+            and row.median >= _FRESH_WORTH_SAYING * whole.median
+        ):
+            names.append(name)
+    if not names:
+        return []
+    rule = "relatime writes the access time of a new file at its first read, and of any file at most once a day"
+    return [
+        f"Access times ({', '.join(names)}): the files were new when they were read, and {rule}."
+    ]

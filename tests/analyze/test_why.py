@@ -1,0 +1,82 @@
+"""Reasons with a remedy, from rows whose sums are known."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from fscost import analyze
+from fscost.analyze.rows import SCHEMA
+
+
+def explained(rows: list[dict[str, Any]], family: str) -> analyze.Explanation:
+    """`rows` say what they differ in from a block of file data."""
+    plain = {
+        "event": 0,
+        "time_ns": 0,
+        "phase": "run",
+        "disk": "main",
+        "offset": 0,
+        "length": 4096,
+        "structure": "file_data",
+        "home_structure": None,
+        "home_offset": None,
+        "cause": "data",
+        "atime_alone": False,
+        "inode": None,
+        "tree": 0,
+        "path": None,
+        "transaction": None,
+        "copy": 0,
+        "doubtful": False,
+    }
+    filled = [plain | row for row in rows]
+    table = pa.table(
+        {
+            name: pa.array([row[name] for row in filled], SCHEMA.field(name).type)
+            for name in SCHEMA.names
+        },
+        schema=SCHEMA,
+    )
+    return analyze.Explanation.of(table, {"main": family}, ["run"], ["log", "journal_copy"])
+
+
+DATA: dict[str, Any] = {}
+ATIME = {"structure": "inode_table", "cause": "atime", "atime_alone": True}
+SECOND = {"structure": "fs_tree", "cause": "names", "copy": 1}
+
+
+@pytest.mark.parametrize(
+    ("rows", "family", "words", "remedy", "size"),
+    [
+        ([DATA] * 3 + [ATIME], "ext", "25 % of its bytes are access times", "-o noatime", 4096),
+        (
+            [DATA, SECOND, SECOND, SECOND],
+            "btrfs",
+            "75 % of its bytes are second copies of metadata (DUP)",
+            "mkfs.btrfs -m single",
+            3 * 4096,
+        ),
+        (
+            [DATA, {"structure": "inode_table", "cause": "lazy_init"}],
+            "ext",
+            "50 % of its bytes are zeroes that mkfs left for later",
+            "mkfs.ext4 -E lazy_itable_init=0,lazy_journal_init=0",
+            4096,
+        ),
+    ],
+)
+def test_a_reason_names_its_share_and_what_helps(
+    rows: list[dict[str, Any]], family: str, words: str, remedy: str, size: int
+) -> None:
+    assert analyze.why(explained(rows, family)) == [analyze.Reason(size, words, remedy)]
+
+
+def test_what_is_small_is_no_reason() -> None:
+    assert analyze.why(explained([DATA] * 99 + [ATIME], "ext")) == []
+    assert analyze.why(explained([], "ext")) == []
+
+
+def test_the_largest_comes_first() -> None:
+    found = analyze.why(explained([DATA, ATIME, SECOND, SECOND], "btrfs"))
+    assert [reason.write_bytes for reason in found] == [2 * 4096, 4096]

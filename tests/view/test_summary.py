@@ -1,0 +1,205 @@
+"""The answer: who wrote least, by how much, and what is no difference."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fscost.errors import InputError
+from fscost.results import Manifest, RunResults, to_table
+from fscost.results.table import SampleRow, with_totals
+from fscost.view.run import Choice, view
+
+MIB = 1 << 20
+WRITTEN = "device_write_bytes"
+
+
+def a_run(values: dict[str, list[float]], **more: dict[str, list[float]]) -> RunResults:
+    """`values` of what each profile wrote, by repetition; `more` of other metrics."""
+    rows: list[SampleRow] = []
+    units = {WRITTEN: "bytes", "wall_s": "s", "device_flushes": "count"}
+    for order, (profile, found) in enumerate(values.items()):
+        for repetition in range(len(found)):
+            of_metric = {WRITTEN: found, **{name: each[profile] for name, each in more.items()}}
+            cell = [
+                SampleRow(
+                    cell=f"{profile}.{repetition}",
+                    profile=profile,
+                    repetition=repetition,
+                    seed=0,
+                    order=order,
+                    phase="run",
+                    measured=True,
+                    disk="",
+                    metric=metric,
+                    unit=units.get(metric, "bytes"),
+                    value=each[repetition],
+                )
+                for metric, each in of_metric.items()
+            ]
+            rows += with_totals(cell)
+    manifest = Manifest(
+        name="work",
+        fscost_version="0",
+        command_line=[],
+        started_utc="",
+        lab="fake",
+        environment={},
+        profiles=[{"name": name, "type": name.split()[0]} for name in values],
+        workload={"name": "work"},
+        options={},
+        stopping={"metric": WRITTEN},
+        seed=0,
+        baseline=next(iter(values)),
+    )
+    return RunResults(Path("folder"), manifest, to_table(rows))
+
+
+def mib(*values: float) -> list[float]:
+    return [value * MIB for value in values]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"ext4": mib(5, 5, 5)}, "ext4 wrote 5.00 MiB."),
+        (
+            {"ext4": mib(5, 5, 5), "ext4 -o noatime": mib(3.1, 3.1, 3.1)},
+            "ext4 -o noatime wrote least: 3.10 MiB, 38 % less than ext4.",
+        ),
+        (
+            {"ext4": mib(5, 5, 5), "xfs": mib(2.5, 2.5, 2.5), "btrfs": mib(44, 44, 44)},
+            (
+                "xfs wrote least: 2.50 MiB, 50 % less than ext4. "
+                "btrfs wrote most: 44.0 MiB, 8.80 times as much as ext4."
+            ),
+        ),
+        (
+            {"ext4": mib(5, 5, 5), "xfs": mib(5, 5, 5)},
+            "No difference found: every profile wrote about 5.00 MiB.",
+        ),
+        (
+            {"ext4": mib(5, 5, 5), "xfs": mib(5.05, 5.05, 5.05), "btrfs": mib(6, 6, 6)},
+            "ext4 and xfs wrote least: 5.00 MiB. btrfs wrote most: 6.00 MiB, 20 % more than ext4.",
+        ),
+        (
+            {"ext4": mib(5, 7, 4), "xfs": mib(6, 5, 5)},
+            "No difference found: every profile wrote about 5.00 MiB.",
+        ),
+        (
+            {"ext4": mib(5), "xfs": mib(2)},
+            "One repetition, so no difference is called. Lowest: xfs, 2.00 MiB.",
+        ),
+    ],
+)
+def test_the_headline_says_who_wrote_least_and_by_how_much(
+    values: dict[str, list[float]], expected: str
+) -> None:
+    assert view(a_run(values)).headline == expected
+
+
+def column(shown: Any, name: str) -> dict[str, str]:
+    place = list(shown.header).index(name)
+    return {row[0]: row[place] for row in shown.rows}
+
+
+def test_rows_are_sorted_and_a_difference_has_one_number() -> None:
+    values = {"ext4": mib(5, 5), "f2fs": mib(5.05, 5.05), "xfs": mib(2, 2), "btrfs": mib(44, 44)}
+    shown = view(a_run(values)).summary
+    assert [row[0] for row in shown.rows] == ["xfs", "ext4", "f2fs", "btrfs"]
+    assert column(shown, "vs ext4") == {
+        "xfs": "−60 %",
+        "ext4": "baseline",
+        "f2fs": "≈",
+        "btrfs": "8.80×",
+    }
+
+
+def test_one_repetition_is_in_brackets() -> None:
+    shown = view(a_run({"ext4": mib(5), "xfs": mib(2)}))
+    assert column(shown.summary, "vs ext4") == {"xfs": "(−60 %)", "ext4": "baseline"}
+    assert any("one repetition has no interval" in line for line in shown.legend)
+
+
+def test_a_time_that_may_be_chance_is_marked_and_its_noise_is_told() -> None:
+    times = {"ext4": [1.0, 2.0, 1.5], "xfs": [1.6, 1.1, 1.9]}
+    shown = view(a_run({"ext4": mib(5, 5, 5), "xfs": mib(2, 2, 2)}, wall_s=times))
+    assert column(shown.summary, "time") == {"xfs": "≈ 1.60 s", "ext4": "1.50 s"}
+    assert shown.cautions == [
+        "Repetitions of one profile lie up to 67 % apart in time: no difference of times is called."
+    ]
+    called = view(
+        a_run({"ext4": mib(5, 5), "xfs": mib(2, 2)}, wall_s={"ext4": [1, 1], "xfs": [3, 3]})
+    )
+    assert column(called.summary, "time") == {"xfs": "3.00 s", "ext4": "1.00 s"}
+    assert called.cautions == []
+
+
+def test_a_column_that_is_all_zero_is_left_out() -> None:
+    values = {"ext4": mib(5, 5), "xfs": mib(2, 2)}
+    with_flushes = view(a_run(values, device_flushes={"ext4": [0, 0], "xfs": [7, 7]}))
+    without = view(a_run(values, device_flushes={"ext4": [0, 0], "xfs": [0, 0]}))
+    assert "flushes" in with_flushes.summary.header
+    assert "flushes" not in without.summary.header
+
+
+def test_wide_has_intervals_and_the_verdicts_words_but_no_hopeless_ratio() -> None:
+    values = {"ext4": mib(5, 5, 5), "xfs": mib(2, 2, 2.1), "btrfs": mib(1, 40, 9)}
+    shown = view(a_run(values), Choice(is_wide=True)).summary
+    assert column(shown, "verdict") == {
+        "xfs": "lower",
+        "ext4": "–",
+        "btrfs": "no difference shown",
+    }
+    assert column(shown, "95 % interval")["btrfs"] == "~"
+    assert column(shown, "ratio")["btrfs"] == "~"
+    assert column(shown, "95 % interval")["xfs"].startswith("0.3")
+
+
+def test_metric_and_baseline_can_be_chosen_afterwards() -> None:
+    times = {"ext4": [1.0, 1.0], "xfs": [3.0, 3.0], "btrfs": [2.0, 2.0]}
+    run = a_run({"ext4": mib(5, 5), "xfs": mib(2, 2), "btrfs": mib(4, 4)}, wall_s=times)
+    shown = view(run, Choice(metric="wall_s", baseline="xfs"))
+    assert [row[0] for row in shown.summary.rows] == ["ext4", "btrfs", "xfs"]
+    assert column(shown.summary, "vs xfs") == {"ext4": "−67 %", "btrfs": "−33 %", "xfs": "baseline"}
+    assert shown.headline == "ext4 has the lowest time: 1.00 s, 67 % less than xfs."
+    with pytest.raises(InputError, match="did you mean wall_s"):
+        view(run, Choice(metric="wall"))
+    with pytest.raises(InputError, match="--baseline 'f2fs' is unknown to this run"):
+        view(run, Choice(baseline="f2fs"))
+
+
+def journal(values: dict[str, list[float]]) -> dict[str, dict[str, list[float]]]:
+    rest = {name: [0.0] * len(each) for name, each in values.items()}
+    others = ("file_data", "metadata", "unknown", "atime", "journal_atime", "doubtful_owner")
+    return {"journal_write_bytes": values, **{f"{name}_write_bytes": rest for name in others}}
+
+
+def test_a_spread_that_the_journal_makes_is_told() -> None:
+    values = {"ext4": mib(5, 5.5, 5), "xfs": mib(2, 2, 2)}
+    of_journal = {"ext4": mib(1, 1.5, 1), "xfs": mib(1, 1, 1)}
+    shown = view(a_run(values, **journal(of_journal)))
+    assert [line for line in shown.cautions if "journal" in line] == [
+        (
+            "Repetitions differ mostly in the journal (ext4 by 512 KiB): "
+            "a commit more or less, as the timer falls. A longer workload tells more."
+        ),
+    ]
+    steady = {"ext4": mib(1, 1, 1), "xfs": mib(1, 1, 1)}
+    assert not [
+        line for line in view(a_run(values, **journal(steady))).cautions if "journal" in line
+    ]
+
+
+def test_lazytime_is_told_with_what_the_unmount_wrote() -> None:
+    values = {"ext4": mib(5, 5), "ext4 -o lazytime": mib(5, 5)}
+    late = {"ext4": [0.0, 0.0], "ext4 -o lazytime": mib(1, 1)}
+    run = a_run(values, unmount_write_bytes=late)
+    profiles = [dict(each) for each in run.manifest.profiles]
+    profiles[1]["mount_options"] = "lazytime"
+    run = RunResults(run.folder, replace(run.manifest, profiles=profiles), run.samples)
+    [line] = view(run).cautions
+    assert line.startswith("ext4 -o lazytime: the syncs after each phase and the unmount wrote")
+    assert "(1.00 MiB at unmount)" in line
+    assert line.endswith("lazytime writes them once a day.")
