@@ -16,6 +16,8 @@ __all__ = [
     "__version__",
     "causes",
     "import_dm_log_writes",
+    "latency_check",
+    "latency_parameters",
     "structures",
     "trace_workloads",
 ]
@@ -114,3 +116,7 @@ def causes() -> list[tuple[str, str]]: ...
 def import_dm_log_writes(
     log: str | os.PathLike[str], descriptor: int, path: str | os.PathLike[str]
 ) -> int: ...
+def latency_check(file: str, text: str) -> None: ...
+def latency_parameters(
+    kind: str,
+) -> list[tuple[str, str, float | None, float, float]]: ...

@@ -19,6 +19,7 @@ ALLOWED = {
     "fscost-latency": set[str](),
     "fscost-trace": set[str](),
     "fscost-bindings": {
+        "fscost-latency",
         "fscost-recording",
         "fscost-analysis",
         "fscost-raid",
@@ -39,7 +40,7 @@ ALLOWED = {
 }
 """For each crate, those of our crates that it may depend on, for building or testing."""
 
-NATIVE_FACES = {"python/fscost/capture.py"}
+NATIVE_FACES = {"python/fscost/capture.py", "python/fscost/latency/native.py"}
 """The only Python files that may touch `fscost._native`."""
 
 

@@ -4,6 +4,7 @@
 
 mod array;
 mod explanation;
+mod latency;
 mod names;
 mod recovery;
 mod wear;
@@ -30,6 +31,8 @@ create_exception!(
 /// The native half of fscost.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::latency::{latency_check, latency_parameters};
     #[pymodule_export]
     use super::names::{causes, structures};
     #[pymodule_export]

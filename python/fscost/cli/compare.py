@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fscost import run, wear
+from fscost import devices, run
 from fscost.cli.labs import AUTO, KERNELS, choose_lab, real_device
 from fscost.cli.output.emit import Outputs
 from fscost.cli.progress import progress
@@ -390,7 +390,7 @@ def compare(
 
 def _absolute_device(name: str | None) -> str | None:
     """What --ssd was given: a file from anywhere, a name as it is."""
-    return str(Path(name).absolute()) if name is not None and wear.is_file_name(name) else name
+    return str(Path(name).absolute()) if name is not None and devices.is_file_name(name) else name
 
 
 def _given(context: typer.Context) -> list[str]:

@@ -1,10 +1,10 @@
-"""`fscost devices`: the catalogue of devices for --ssd, with the source of each number."""
+"""`fscost devices`: the catalogue of devices, with the source of each number."""
 
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 import typer
 
-from fscost import wear
 from fscost.cli.lines import print_lines
 from fscost.view.grid import plain
 from fscost.view.units import human_bytes
@@ -23,26 +23,62 @@ def devices(
         typer.Option("--toml", help="Print the device as TOML, as a template for your own file."),
     ] = False,
 ) -> None:
-    """List the devices that `fscost wear` knows, with the source of each number."""
+    """List the devices whose wear and latency are modelled, with the source of each number."""
+    from fscost import devices as room
+
     if name is None:
-        print_lines([(each.name, f"{each.kind}: {each.summary}") for each in wear.catalogue()])
+        print_lines([(_names(each), _summary(each)) for each in room.catalogue()])
         print(
-            "\n`fscost devices NAME` prints each parameter with its source; --ssd also takes a TOML file of your own."
+            "\n`fscost devices NAME` prints each parameter with its source."
+            "\nOptions that take a device also take a TOML file of your own."
         )
         return
-    device = wear.find(name)
+    device = room.find(name)
+    parts = list(_sections(device))
     if toml:
-        print(plain(wear.to_toml(device)), end="")
+        print(plain(device.text), end="")
         return
-    print(plain(f"{device.name} ({device.kind}): {device.summary}"))
-    print(
-        f"spare {device.spare:.1%} of its NAND (over-provisioning {device.over_provisioning:.1%} of its capacity)\n"
-    )
-    for parameter in wear.PARAMETERS.values():
-        value = device.values[parameter.name]
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        if parameter.name.endswith("_bytes") and value >= 1024:
-            text += f" ({human_bytes(value)})"
-        print(plain(f"{parameter.name} = {text}"))
-        print(plain(f"    {parameter.meaning}"))
-        print(plain(f"    source: {device.sources.get(parameter.name, 'the default')}"))
+    print(plain(f"{_names(device)} ({device.kind}): {device.summary}"))
+    for line in parts:
+        print(plain(line))
+
+
+def _names(device: Any) -> str:
+    return ", ".join((device.name, *device.aliases))
+
+
+def _summary(device: Any) -> str:
+    return f"{device.kind} [{', '.join(device.sections)}]: {device.summary}"
+
+
+def _sections(device: Any) -> Iterator[str]:
+    """Lines of each section. All are checked."""
+    from fscost import latency, wear
+
+    if "wear" in device.sections:
+        worn = wear.of_file(device)
+        yield "\n[wear]"
+        yield f"spare {worn.spare:.1%} of its NAND"
+        yield f"over-provisioning {worn.over_provisioning:.1%} of its capacity"
+        meanings = {each.name: each.meaning for each in wear.PARAMETERS.values()}
+        yield from _values(worn.values, meanings, worn.sources)
+    if "latency" in device.sections:
+        model = latency.of_file(device)
+        known = latency.parameters(model.kind)
+        values = {each.name: model.values.get(each.name, each.default) for each in known}
+        yield f"\n[latency]\nmodel = {model.kind}"
+        yield from _values(values, {each.name: each.meaning for each in known}, model.sources)
+
+
+def _values(
+    values: Mapping[str, Any], meanings: Mapping[str, str], sources: Mapping[str, str]
+) -> Iterator[str]:
+    for name, meaning in meanings.items():
+        value = values[name]
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+        text = text.lower() if isinstance(value, bool) else text
+        if name.endswith("_bytes") and value >= 1024:
+            text = f"{value:.0f} ({human_bytes(value)})"
+        yield f"{name} = {text}"
+        yield f"    {meaning}"
+        yield f"    source: {sources.get(name, 'the default')}"

@@ -1,22 +1,16 @@
-"""Devices described in TOML, from the catalogue or from users. Every field is checked; every value
-may name its source."""
+"""The section [wear] of a device: NAND, its mapping and its rated cycles. Every field is
+checked."""
 
-import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
-from fscost import files
+from fscost import devices
 from fscost.errors import InputError, did_you_mean
 
-_LARGEST_FILE_BYTES = 1 << 20
 _MOST_BYTES = 16 << 40
 """Largest capacity: 16 TiB."""
-KINDS = ("consumer SSD", "enterprise SSD", "first-generation SSD", "SD card", "eMMC")
 _WORDS = {
     "mapping": ("page", "block", "bast", "fast"),
     "collection": ("greedy", "fifo", "random", "choices"),
@@ -25,7 +19,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """A field of a device file: kind, range, default (None: required) and meaning."""
+    """A field of the section: kind, range, default (None: required) and meaning."""
 
     name: str
     kind: type
@@ -144,7 +138,7 @@ PARAMETERS = {
         ),
     )
 }
-"""The fields of a device, beside `summary` and `kind`."""
+"""The fields of the section."""
 
 
 @dataclass(frozen=True)
@@ -190,117 +184,38 @@ class Device:
 
 @cache
 def catalogue() -> tuple[Device, ...]:
-    """The devices that come with fscost, by name."""
-    folder = resources.files("fscost.wear") / "catalogue"
-    found = sorted(
-        (file for file in folder.iterdir() if file.name.endswith(".toml")),
-        key=lambda file: file.name,
-    )
-    return tuple(
-        parse(file.name.removesuffix(".toml"), file.name, file.read_text(encoding="utf-8"))
-        for file in found
-    )
-
-
-def is_file_name(name: str) -> bool:
-    """True if the name of a device is a file name."""
-    return name.endswith(".toml") or "/" in name
+    """The devices of the catalogue that have a section [wear], by name."""
+    return tuple(of_file(each) for each in devices.catalogue() if "wear" in each.sections)
 
 
 def find(name: str) -> Device:
     """Find a device: in a file if the name ends in .toml or contains a slash, else in the
     catalogue."""
-    if is_file_name(name):
-        return read_device(Path(name))
-    known = {device.name: device for device in catalogue()}
-    if name not in known:
-        close = did_you_mean(name, known) or f"devices: {', '.join(known)}"
-        raise InputError(
-            f"unknown device {name!r}",
-            f"{close} (`fscost devices` lists all; a file of your own ends in .toml)",
-        )
-    return known[name]
+    return of_file(devices.find(name))
 
 
-def read_device(path: Path) -> Device:
-    """A user's file."""
-    try:
-        with files.open_regular(path) as file:
-            content = files.content(file, _LARGEST_FILE_BYTES)
-    except OSError as error:
-        raise InputError(
-            f"{path}: {error.strerror}",
-            "name a TOML file that describes a device, or a device of `fscost devices`",
-        ) from error
-    if content is None:
-        raise InputError(
-            f"{path} is larger than {_LARGEST_FILE_BYTES >> 20} MiB",
-            "name a TOML file that describes a device",
-        )
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: not UTF-8 text: {error}", "name a TOML file that describes a device"
-        ) from error
-    return parse(path.stem, str(path), text)
-
-
-def parse(name: str, file: str, text: str) -> Device:
-    """A device from TOML; InputError names the file, the field and the remedy. A value is itself,
-    or `{ value = …, source = "…" }`."""
-    try:
-        table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(
-            f"{file}: {error}", "`fscost devices NAME --toml` prints a file to begin with"
-        ) from None
+def of_file(file: devices.Device) -> Device:
+    """The section [wear] of a device; InputError names the file, the field and the remedy."""
+    section = file.section("wear")
     values: dict[str, Any] = {}
-    sources: dict[str, str] = {}
-    for key, found in table.items():
-        if key in ("summary", "kind"):
-            continue
+    for key, found in section.values.items():
         if key not in PARAMETERS:
             raise _wrong(
-                file,
+                file.origin,
                 key,
                 "no such field",
                 did_you_mean(key, PARAMETERS) or f"fields: {', '.join(PARAMETERS)}",
             )
-        values[key], sources[key] = _value(file, PARAMETERS[key], found)
+        values[key] = _value(file.origin, PARAMETERS[key], found)
     for each in PARAMETERS.values():
         if each.is_required and each.name not in values:
-            raise _wrong(file, each.name, "is missing", f"add it: {each.meaning}")
-    summary, kind = _text(file, "summary", table, name), _text(file, "kind", table, "")
+            raise _wrong(file.origin, each.name, "is missing", f"add it: {each.meaning}")
     given = {key: each.default for key, each in PARAMETERS.items()} | values
-    _check_together(file, given)
-    return Device(
-        name, summary, kind, given, {key: source for key, source in sources.items() if source}, file
-    )
+    _check_together(file.origin, given)
+    return Device(file.name, file.summary, file.kind, given, section.sources, file.origin)
 
 
-def _text(file: str, key: str, table: Mapping[str, Any], default: str) -> str:
-    value = table.get(key, default)
-    if not isinstance(value, str) or "\n" in value:
-        raise _wrong(file, key, "must be one line of text", f'write it as {key} = "…"')
-    return value
-
-
-def _value(file: str, parameter: Parameter, found: Any) -> tuple[Any, str]:
-    source = ""
-    if isinstance(found, dict):
-        if (
-            not found.keys() <= {"value", "source"}
-            or "value" not in found
-            or not isinstance(found.get("source", ""), str)
-        ):
-            raise _wrong(
-                file,
-                parameter.name,
-                "is a table of something else",
-                'write it as { value = …, source = "…" }',
-            )
-        found, source = found["value"], found.get("source", "")
+def _value(file: str, parameter: Parameter, found: Any) -> Any:
     if type(found) is not parameter.kind:
         word = {int: "a whole number", str: "a text", bool: "true or false"}[parameter.kind]
         raise _wrong(file, parameter.name, f"is {found!r}, not {word}", parameter.meaning)
@@ -319,7 +234,7 @@ def _value(file: str, parameter: Parameter, found: Any) -> tuple[Any, str]:
             f"is {found}",
             f"give a number from {parameter.least:.0f} to {parameter.most:.0f}",
         )
-    return found, source
+    return found
 
 
 def _check_together(file: str, values: Mapping[str, Any]) -> None:
@@ -354,29 +269,4 @@ def _check_together(file: str, values: Mapping[str, Any]) -> None:
 
 
 def _wrong(file: str, name: str, what: str, remedy: str) -> InputError:
-    return InputError(f"{file}: {name}: {what}", remedy)
-
-
-def to_toml(device: Device) -> str:
-    """The device as TOML; `read_device` reads it back unchanged."""
-    lines = [f"summary = {_quoted(device.summary)}", f"kind = {_quoted(device.kind)}", ""]
-    for name, value in device.values.items():
-        text = (
-            str(value).lower()
-            if isinstance(value, bool)
-            else _quoted(value)
-            if isinstance(value, str)
-            else str(value)
-        )
-        source = device.sources.get(name)
-        lines.append(
-            f"{name} = {{ value = {text}, source = {_quoted(source)} }}"
-            if source
-            else f"{name} = {text}"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def _quoted(text: str) -> str:
-    """TOML's basic strings are JSON's (toml.io, String)."""
-    return json.dumps(text, ensure_ascii=False)
+    return devices.wrong(file, f"wear.{name}", what, remedy)

@@ -1,0 +1,26 @@
+//! Models of devices in time.
+
+use fscost_latency::{Error, Model};
+use pyo3::{exceptions::PyValueError, prelude::*};
+
+pub fn refused(error: Error) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Reads the section [latency] of a device file; ValueError says what is wrong with it.
+#[pyfunction]
+pub fn latency_check(file: &str, text: &str) -> PyResult<()> {
+    Model::parse(file, text).map(drop).map_err(refused)
+}
+
+/// Name, meaning, default, smallest and largest value of each parameter of a kind of model.
+#[pyfunction]
+pub fn latency_parameters(kind: &str) -> Vec<(&'static str, &'static str, Option<f64>, f64, f64)> {
+    let parameters = Model::parameters(kind).into_iter();
+    parameters
+        .map(|each| {
+            let (least, most) = each.range.into_inner();
+            (each.name, each.meaning, each.default, least, most)
+        })
+        .collect()
+}
