@@ -26,6 +26,8 @@ HELP = {"help_option_names": ["-h", "--help"]}
 COMMANDS = {
     "compare": "Measure what file systems cost for a workload, and compare them.",
     "show": "Print the tables of a finished run again, in any form.",
+    "diff": "Compare several runs: each profile in each run, and the ratio to the first run.",
+    "ls": "List the runs in a folder, with the answer of each.",
     "explain": "Say what each written byte was: structure, cause, file.",
     "wear": "Estimate the wear that recorded writes cause on an SSD, a card or an eMMC.",
     "devices": "List the devices that `fscost wear` knows, with the source of each number.",

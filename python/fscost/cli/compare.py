@@ -1,6 +1,5 @@
 """`fscost compare`: the front door."""
 
-import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -8,24 +7,22 @@ from typing import Annotated
 
 import typer
 
-from fscost import devices, run
-from fscost.cli.labs import AUTO, KERNELS, choose_lab, real_device
+from fscost import devices
+from fscost.cli.labs import AUTO, KERNELS
+from fscost.cli.measure import Place, measure, several
 from fscost.cli.output.emit import Outputs
-from fscost.cli.progress import progress
 from fscost.cli.request import (
     DEFAULT_PROFILES,
     DEFAULT_WORKLOAD,
     Request,
     absolute_images,
     resumed,
-    to_spec,
     with_range,
 )
-from fscost.cli.usage import some_path
+from fscost.cli.usage import run_path, some_path
+from fscost.cli.variants import variants
 from fscost.errors import InputError
-from fscost.lab.base import Lab
 from fscost.results import load
-from fscost.run import RunSpec
 from fscost.view.grid import plain
 from fscost.view.run import Choice
 
@@ -66,6 +63,67 @@ def compare(
             metavar="NAME",
             help=f"A built-in workload. (default: {DEFAULT_WORKLOAD})",
             rich_help_panel=_WHAT,
+        ),
+    ] = None,
+    runs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--run",
+            metavar="NAME=COMMAND",
+            help="A command by name, for the shell; repeat to relate several.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = None,
+    lists: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-L",
+            "--parameter-list",
+            metavar="NAME VALUE,…",
+            help="A run for each value, put in place of {NAME}; repeat for combinations.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "-n",
+            "--name",
+            metavar="NAME",
+            help="Name of the run, in its title and folder.",
+            rich_help_panel=_WHERE,
+        ),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Environment variable of the command; repeat.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = None,
+    ignore_failure: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-failure",
+            help="Measure the command even if it exits with an error.",
+            rich_help_panel=_HOW,
+        ),
+    ] = False,
+    per: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N:WORD",
+            help="Operations that the command does, for a column of bytes per operation: 500:tx.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = None,
+    fill: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="Fill the disk before the workload, for example 90%.",
+            rich_help_panel=_DISK,
         ),
     ] = None,
     prepare: Annotated[
@@ -121,6 +179,16 @@ def compare(
             metavar="MS",
             help="Make and remove a directory at this interval, and time the pauses.",
             rich_help_panel=_HOW,
+        ),
+    ] = None,
+    repetitions: Annotated[
+        int | None,
+        typer.Option(
+            "-r",
+            "--repetitions",
+            metavar="N",
+            help="Exactly so many repetitions.",
+            rich_help_panel=_ENOUGH,
         ),
     ] = None,
     min_repetitions: Annotated[
@@ -250,16 +318,18 @@ def compare(
     out: Annotated[
         Path | None,
         typer.Option(
+            "-o",
+            "--out",
             parser=some_path,
             metavar="DIR",
-            help="(default: fscost-runs/TIME-WORKLOAD)",
+            help="Folder for the results. (default: fscost-runs/TIME-NAME)",
             rich_help_panel=_WHERE,
         ),
     ] = None,
     resume: Annotated[
         Path | None,
         typer.Option(
-            parser=some_path,
+            parser=run_path,
             metavar="DIR",
             help="Go on with an interrupted run.",
             rich_help_panel=_WHERE,
@@ -323,12 +393,25 @@ def compare(
     """
     outputs = Outputs(json, csv, markdown, Choice(is_by_disk=by_disk, is_wide=wide))
     outputs.check()
+    given = _given(context)
+    if repetitions is not None:
+        if {"min_repetitions", "max_repetitions"} & set(given):
+            raise InputError(
+                "--repetitions sets both bounds", "drop --min-repetitions and --max-repetitions"
+            )
+        min_repetitions = max_repetitions = repetitions
+        given += ["min_repetitions", "max_repetitions"]
     asked = Request(
         on=tuple(on or ()),
         baseline=baseline,
         workload=workload,
-        command=tuple(command or ()),
-        prepare=tuple(prepare or ()),
+        command=tuple(map(_with_here, command or ())),
+        prepare=tuple(map(_with_here, prepare or ())),
+        name=name,
+        env=tuple(env or ()),
+        ignore_failure=ignore_failure,
+        per=per,
+        fill=fill,
         scale=scale,
         source=None if source is None else str(source.absolute()),
         set=tuple(set_ or ()),
@@ -354,38 +437,32 @@ def compare(
         logical_block_size=logical_block_size,
         physical_block_size=physical_block_size,
     )
+    place = Place(lab, out, resume, trust, erase_device, force, dry_run)
     if resume is not None:
-        if out is not None:
-            raise InputError("--resume and --out cannot be combined", "drop --out")
+        if out is not None or runs or lists:
+            option = "--out" if out is not None else "--run" if runs else "-L"
+            raise InputError(f"--resume and {option} cannot be combined", f"drop {option}")
         before = load(resume, trust=trust).manifest
-        asked = resumed(before.request, asked, _given(context), resume)
+        asked = resumed(before.request, asked, given, resume)
         print(plain(f"resuming {resume}: {asked.command_line()}"), file=sys.stderr)
-        lab = before.lab if lab == AUTO else lab
+        place = replace(place, lab=before.lab if lab == AUTO else lab)
+        found = {"": asked}
     else:
-        asked = with_range(asked, _given(context))
-    claimed = real_device(asked.device, erase_device, force)
-    spec = to_spec(
-        asked,
-        resume or out or Path(),
-        resume=resume is not None,
-        trust=trust,
-        command_line=sys.argv,
-        device_bytes=None if claimed is None else claimed.size_bytes,
-    )
-    if resume is None and out is None:
-        spec = replace(spec, folder=run.default_folder(spec.workload.name))
-    for one, other in run.same_profiles(spec.profiles):
-        print(
-            plain(
-                f"'{one}' and '{other}' are the same profile: what differs between them is noise"
-            ),
-            file=sys.stderr,
-        )
-    chosen, lock = choose_lab(lab, spec, claimed, asked.modules)
-    if dry_run:
-        _print_commands(spec, chosen)
+        found = variants(with_range(asked, given), runs or (), lists or ())
+    if len(found) > 1:
+        raise typer.Exit(several(found, place, outputs))
+    [only] = found.values()
+    outcome = measure(only, place)
+    if outcome is None:
         return
-    raise typer.Exit(_run(spec, chosen, lock, outputs))
+    if outcome.results.manifest.cells:
+        outputs.emit(outcome.results)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _with_here(text: str) -> str:
+    """`{here}` is the folder that fscost was started in."""
+    return text.replace("{here}", str(Path.cwd())) if "{here}" in text else text
 
 
 def _absolute_device(name: str | None) -> str | None:
@@ -401,27 +478,3 @@ def _given(context: typer.Context) -> list[str]:
         if str(context.get_parameter_source(name)).endswith("COMMANDLINE")
     ]
     return ["set" if name == "set_" else name for name in given]
-
-
-def _print_commands(spec: RunSpec, lab: Lab) -> None:
-    for profile, commands in run.commands(spec, lab).items():
-        print(plain("\n".join([f"# {profile}", *commands])))
-
-
-def _run(spec: RunSpec, lab: Lab, lock: str, outputs: Outputs) -> int:
-    """The exit code."""
-    listener = progress()
-    try:
-        outcome = run.execute(spec, lab, listener, lock)
-    finally:
-        listener.close()
-    if outcome.results.manifest.cells:
-        outputs.emit(outcome.results)
-    if outcome.interrupted:
-        kept = bool(outcome.results.manifest.cells)
-        resume = f"go on with: fscost compare --resume {shlex.quote(str(spec.folder))}"
-        print(
-            plain(f"interrupted; {resume if kept else 'no cell was finished, so nothing is kept'}"),
-            file=sys.stderr,
-        )
-    return outcome.exit_code

@@ -4,15 +4,18 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from fscost import capture
 from fscost.cli.kept import Kept, first_kept
-from fscost.cli.usage import some_path
+from fscost.cli.usage import run_path
 from fscost.errors import InputError
 from fscost.view.grid import plain
+
+if TYPE_CHECKING:
+    from fscost import analyze
 
 # What looks at tables is imported in the functions that need it: the recording is being explained
 # meanwhile.
@@ -28,7 +31,7 @@ def explain(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            parser=some_path,
+            parser=run_path,
             metavar="RECORDING|RUN…",
             help="A file that a run kept (cells/…/recording.fscost), or the run's folder for all it kept; may be several.",
         ),
@@ -59,6 +62,13 @@ def explain(
             min=1,
             help=f"So many groups; the rest in one. (default: {LINES}; with --json {JSON_GROUPS:,})",
             show_default=False,
+        ),
+    ] = None,
+    diff: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="PROFILE OTHER",
+            help="Of a run: what the other wrote more or less, and of what.",
         ),
     ] = None,
     at: Annotated[
@@ -99,6 +109,16 @@ def explain(
         raise InputError(f"{parquet} exists", "name a file that does not")
     if at is None and around is not None:
         raise InputError("--around goes with --at", "leave it out, or give --at an instant")
+    if diff is not None:
+        if profile or at is not None or by_disk or parquet is not None or len(sources) > 1:
+            raise InputError(
+                "--diff is of two profiles of one run",
+                "drop --profile, --at, --by-disk and --parquet, and name one run",
+            )
+        of_both = [first_kept(sources[0], [name], trust=trust)[0] for name in diff]
+        reports = [_report(each, phase, by, is_all=all_) for each in of_both]
+        _tell_difference(diff, reports, top or LINES, is_json=json_)
+        return
     sections = [
         (source, first_kept(source, profile or [], trust=trust))
         for source in dict.fromkeys(sources)
@@ -170,6 +190,34 @@ def explain(
             for source, each in objects.items()
         ]
         print(json.dumps(told[0] if len(sources) == 1 else {"sources": told}, indent=2))
+
+
+def _report(
+    kept: Kept, phase: list[str] | None, by: By | None, *, is_all: bool
+) -> "analyze.Report":
+    """All groups of the phases that were asked for, or else of those that the run counts."""
+    _without_idle_threads()
+    from fscost import analyze
+
+    whole = analyze.explain(kept.recording)
+    measured = [name for name in whole.phases if name in kept.measured] or whole.measured
+    phases = phase or (whole.phases if is_all else measured)
+    return analyze.report(whole, list(phases), analyze.By(by or "structure"), None)
+
+
+def _tell_difference(
+    names: tuple[str, str], reports: "list[analyze.Report]", top: int, *, is_json: bool
+) -> None:
+    from fscost.report.terminal import print_parts
+    from fscost.view.difference import difference
+
+    found = difference(names[0], reports[0], names[1], reports[1], top)
+    if is_json:
+        value = {"title": found.title, "groups": found.rows, "findings": found.findings}
+        print(json.dumps(value, indent=2))
+        return
+    findings = [f"- {finding}" for finding in found.findings]
+    print_parts(found.title, [found.grid, *findings], sys.stdout)
 
 
 def _without_idle_threads() -> None:

@@ -1,10 +1,13 @@
-"""Help as plain text: typer's own imports rich, whose Markdown reader alone takes a third of `fscost --help`."""
+"""Help as plain text: typer's own imports rich, whose Markdown reader alone takes a third of
+`fscost --help`."""
 
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
 _GAP = 2
+PAIRS = ("-L", "--parameter-list")
+"""Options that take two words."""
 
 
 class Command(TyperCommand):
@@ -12,6 +15,11 @@ class Command(TyperCommand):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{**options, "rich_markup_mode": None})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As typer does, but `-L NAME VALUES` is one value of two words: typer has no list of
+        pairs."""
+        return super().parse_args(ctx, _with_pairs_joined(args))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments first, then the options of each panel in the order of their declaration."""
@@ -37,6 +45,16 @@ class Group(TyperGroup):
                 ],
                 col_spacing=_GAP,
             )
+
+
+def _with_pairs_joined(args: list[str]) -> list[str]:
+    own = args[: args.index("--")] if "--" in args else args
+    found, rest = list[str](), list(own)
+    while rest:
+        found.append(rest.pop(0))
+        if found[-1] in PAIRS and len(rest) > 1 and "=" not in rest[0]:
+            found.append(f"{rest.pop(0)}={rest.pop(0)}")
+    return [*found, *args[len(own) :]]
 
 
 def _list_parameters(command: Any, ctx: Any, formatter: Any) -> None:

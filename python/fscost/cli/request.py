@@ -1,5 +1,6 @@
 """What `fscost compare` was asked, as JSON keeps it: a resumed run asks the same again."""
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -10,11 +11,14 @@ from fscost import profile, wear, workload
 from fscost.errors import InputError
 from fscost.profile.model import Profile
 from fscost.run import RunSpec, StoppingRule
+from fscost.view.per import parse_per
 from fscost.view.units import parse_duration_s, parse_size_bytes
 from fscost.workload.model import Workload
 
 DEFAULT_PROFILES = ("ext4", "ext4 -o noatime", "ext4 -O ^has_journal", "xfs", "btrfs")
 DEFAULT_WORKLOAD = "small-files"
+_LONGEST_NAME = 80
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,11 @@ class Request:
     workload: str | None = None
     command: tuple[str, ...] = ()
     prepare: tuple[str, ...] = ()
+    name: str | None = None
+    env: tuple[str, ...] = ()
+    ignore_failure: bool = False
+    per: str | None = None
+    fill: str | None = None
     scale: float | None = None
     source: str | None = None
     set: tuple[str, ...] = ()
@@ -152,7 +161,12 @@ def to_spec(
 ) -> RunSpec:
     """Everything resolved; InputError for what cannot be."""
     chosen = _workload(request)
-    found = [_sectors(profile.resolve(text), request) for text in request.on or DEFAULT_PROFILES]
+    if request.fill is not None:
+        chosen = workload.filled(chosen, request.fill)
+    if request.per is not None:
+        parse_per(request.per)
+    spellings = [text for each in request.on or DEFAULT_PROFILES for text in profile.expand(each)]
+    found = [_sectors(profile.resolve(text), request) for text in spellings]
     profiles = tuple(each for one in found for each in profile.on_kernels(one, request.kernel))
     return RunSpec(
         profiles=profiles,
@@ -178,6 +192,7 @@ def to_spec(
         wear_device=_ssd(request),
         resume=resume,
         trust=trust,
+        name=_name(request),
         command_line=tuple(command_line),
         request=request.to_json(),
     )
@@ -207,6 +222,18 @@ def _size_bytes(request: Request) -> int:
     return size
 
 
+def _name(request: Request) -> str:
+    name = request.name
+    if name is None:
+        return ""
+    if not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME:
+        raise InputError(
+            f"--name {name[:_LONGEST_NAME]!r} is no name",
+            f"give 1 to {_LONGEST_NAME} characters that can be printed",
+        )
+    return name
+
+
 def _workload(request: Request) -> Workload:
     if request.command:
         for option, value in (
@@ -224,11 +251,19 @@ def _workload(request: Request) -> Workload:
             raise InputError(
                 "the command is empty", "write it after --, as in: fscost compare -- make -j2"
             )
-        return workload.command(list(request.command), prepare=list(request.prepare))
-    if request.prepare:
-        raise InputError(
-            "--prepare goes with a command after --", "built-in workloads prepare themselves"
+        return workload.command(
+            _words_or_shell(request.command, is_prepared=bool(request.prepare)),
+            prepare=list(request.prepare),
+            env=_env(request.env),
+            ignore_failure=request.ignore_failure,
         )
+    for option, given, remedy in (
+        ("--prepare", request.prepare, "built-in workloads prepare themselves"),
+        ("--env", request.env, "built-in workloads have an environment of their own"),
+        ("--ignore-failure", request.ignore_failure, "a built-in workload that fails is an error"),
+    ):
+        if given:
+            raise InputError(f"{option} goes with a command after --", remedy)
     return workload.resolve(
         DEFAULT_WORKLOAD if request.workload is None else request.workload,
         scale=request.scale,
@@ -236,6 +271,31 @@ def _workload(request: Request) -> Workload:
         source=None if request.source is None else Path(request.source),
         options=parse_options(request.set),
     )
+
+
+def _words_or_shell(command: Sequence[str], *, is_prepared: bool) -> str | list[str]:
+    """One word with a blank is a text for the shell, unless a program has that name."""
+    is_shell = len(command) == 1 and any(character.isspace() for character in command[0].strip())
+    if is_shell and not Path(command[0]).exists():
+        return command[0]
+    program = Path(command[0])
+    is_here = not program.is_absolute() and "/" in command[0] and program.is_file()
+    if is_here and not is_prepared:
+        raise InputError(
+            f"{program} is not where the command starts: in the new file system, which is empty",
+            f"write {{here}}/{program}, or copy it with --prepare 'cp -r {{here}}/. .'",
+        )
+    return list(command)
+
+
+def _env(texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not _VARIABLE.fullmatch(key):
+            raise InputError(f"--env {text!r} sets no variable", "write --env KEY=VALUE")
+        found[key] = value
+    return found
 
 
 def absolute_images(kernels: Sequence[str]) -> list[str]:

@@ -7,8 +7,9 @@ import typer
 
 from fscost import wear
 from fscost.cli.output.emit import Outputs
-from fscost.cli.usage import some_path
+from fscost.cli.usage import run_path
 from fscost.results import load
+from fscost.view.per import parse_per
 from fscost.view.run import Choice
 
 
@@ -16,7 +17,7 @@ def show(
     run: Annotated[
         Path,
         typer.Argument(
-            parser=some_path, metavar="RUN", help="The folder that `fscost compare` made."
+            parser=run_path, metavar="RUN", help="The folder that `fscost compare` made."
         ),
     ],
     json: Annotated[
@@ -53,6 +54,13 @@ def show(
             metavar="NAME", help="Metric to sort and compare by. (default: the run's own)"
         ),
     ] = None,
+    per: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N:WORD",
+            help="Operations that the workload did, for a column of bytes per operation: 500:tx.",
+        ),
+    ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -62,7 +70,14 @@ def show(
     ] = None,
 ) -> None:
     """Print the tables of a finished run again, in any form."""
-    outputs = Outputs(json, csv, markdown, Choice(metric or "", baseline or "", by_disk, wide))
+    outputs = Outputs(
+        json,
+        csv,
+        markdown,
+        Choice(
+            metric or "", baseline or "", by_disk, wide, None if per is None else parse_per(per)
+        ),
+    )
     outputs.check()
     results = load(run, trust=trust)
     outputs.emit(results if ssd is None else wear.replayed(results, wear.find(ssd)))

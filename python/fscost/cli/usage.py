@@ -42,6 +42,17 @@ def some_path(text: str) -> Path:
     return Path(text)
 
 
+def run_path(text: str) -> Path:
+    """A run's folder or a recording; a link in the same folder, as `latest` is, stands for what it
+    points to."""
+    path = some_path(text)
+    if path.is_symlink():
+        target = path.readlink()
+        if len(target.parts) == 1 and target.name:
+            return path.with_name(target.name)
+    return path
+
+
 class Commands(Group):
     """A group of commands that refuses an unknown one in our words, and ends quietly when its reader has gone (`fscost profiles | head`)."""
 

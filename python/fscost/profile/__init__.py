@@ -2,6 +2,7 @@
 
 from fscost.errors import InputError, did_you_mean
 from fscost.profile.array import on_array, without_array
+from fscost.profile.braces import expand
 from fscost.profile.families import LATER, family_of, formattable_types, known_types
 from fscost.profile.flags import split_flags
 from fscost.profile.kernels import on_kernels
@@ -16,6 +17,7 @@ __all__ = [
     "FormatPlan",
     "Profile",
     "catalogue",
+    "expand",
     "on_kernels",
     "package_of",
     "plan_format",

@@ -2,7 +2,7 @@
 command line both come in here."""
 
 from fscost.run.execute import RunOutcome, commands, execute
-from fscost.run.folder import default_folder
+from fscost.run.folder import default_folder, point_latest, slug
 from fscost.run.listener import Listener
 from fscost.run.need import Estimate, estimate
 from fscost.run.spec import KEEP, SETTLE, RunSpec, StoppingRule, same_profiles
@@ -19,5 +19,7 @@ __all__ = [
     "default_folder",
     "estimate",
     "execute",
+    "point_latest",
     "same_profiles",
+    "slug",
 ]

@@ -21,21 +21,33 @@ _CELL = re.compile(r"[0-9A-Za-z-]+\.[0-9]+")
 """`matrix.Cell.id`: nothing else below `cells` is removed."""
 _INPUT = re.compile(r"\.?[0-9A-Za-z_-]+-[0-9a-f]{12}(\.partial)?")
 """As `workload.inputs` names them."""
+_RUNS = "fscost-runs"
+LATEST = "latest"
 _SAME = "resume with the options of the first part, or start a new run"
 
 
 def default_folder(name: str, now: datetime | None = None) -> Path:
-    """`fscost-runs/<UTC timestamp>-<name>`, in the working directory; numbered where an earlier run
-    has that name."""
-    slug = (
-        "".join(
-            character if character.isalnum() or character in "._" else "-" for character in name
-        )[:60].strip("-.")
-        or "run"
-    )
-    folder = Path("fscost-runs") / f"{now or datetime.now(UTC):%Y%m%dT%H%M%SZ}-{slug}"
+    """`fscost-runs/2026-11-22-1749-NAME` (UTC), in the working directory; numbered where an earlier
+    run has that name."""
+    folder = Path(_RUNS) / f"{now or datetime.now(UTC):%Y-%m-%d-%H%M}-{slug(name)}"
     others = (folder.with_name(f"{folder.name}-{number}") for number in itertools.count(2))
     return next(each for each in itertools.chain([folder], others) if not os.path.lexists(each))
+
+
+def slug(name: str) -> str:
+    """A name of a folder that nobody has to quote."""
+    return re.sub(r"[^0-9A-Za-z._]+", "-", name)[:40].strip("-.") or "run"
+
+
+def point_latest(folder: Path) -> None:
+    """Let `fscost-runs/latest` be this run, where that name is free or such a link already."""
+    link = folder.parent / LATEST
+    if folder.parent != Path(_RUNS) or (os.path.lexists(link) and not link.is_symlink()):
+        return
+    fresh = link.with_name(f".{LATEST}-{os.getpid()}")
+    with suppress(OSError):  # A convenience: the run is complete without it.
+        fresh.symlink_to(folder.name)
+        fresh.replace(link)
 
 
 def refuse_used(folder: Path, *, trust: bool = False) -> None:

@@ -19,7 +19,7 @@ def phases(rows: Sequence[Row], profiles: Sequence[str]) -> Grid:
     # Totals come after the phases, and a phase that only some profiles have keeps its place.
     names = [
         *dict.fromkeys(row.phase for row in rows if row.metric == WRITTEN and row.phase != TOTAL),
-        TOTAL,
+        *((TOTAL,) if len(measured - {TOTAL}) > 1 else ()),
     ]
     header = [
         "profile",

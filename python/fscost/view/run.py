@@ -1,6 +1,7 @@
 """A finished run as text in rows and columns, whatever it is then written as."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from fscost.stats import Row
 from fscost.view.breakdown import WRITTEN, Breakdown, breakdown, way_on
 from fscost.view.by_disk import by_disk
 from fscost.view.grid import Grid, plain
+from fscost.view.per import Per, parse_per
 from fscost.view.phases import phases
 from fscost.view.summary import headline, legend, ranking, table
 from fscost.view.units import human_bytes, human_seconds
@@ -53,6 +55,7 @@ class Choice:
     baseline: str = ""
     is_by_disk: bool = False
     is_wide: bool = False
+    per: Per | None = None
 
 
 def view(results: RunResults, choice: Choice = Choice()) -> View:
@@ -71,7 +74,7 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
     return View(
         title=plain(f"{_short(manifest.name)}: {manifest.workload.get('summary') or 'a command'}"),
         headline=plain(headline(found)),
-        summary=table(results, rows, found, is_wide=choice.is_wide),
+        summary=table(results, rows, found, choice.per or _per(results), is_wide=choice.is_wide),
         legend=[
             plain(line) for line in (*legend(found, rows, is_wide=choice.is_wide), *_worn(rows))
         ],
@@ -90,6 +93,13 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
     )
 
 
+def answer(results: RunResults) -> str:
+    """The headline alone."""
+    baseline = results.manifest.baseline
+    rows = stats.summarise(results.samples.filter(pc.field("phase") == TOTAL), baseline)
+    return plain(headline(ranking(results, rows, _metric(results, rows, ""), baseline)))
+
+
 def _metric(results: RunResults, rows: Sequence[Row], chosen: str) -> str:
     """The one that was asked for, or else the one that decided when the run was over."""
     known = [row.metric for row in rows if row.phase == TOTAL]
@@ -97,6 +107,14 @@ def _metric(results: RunResults, rows: Sequence[Row], chosen: str) -> str:
         return _one_of(known, chosen, "--metric")
     decided = results.manifest.stopping.get("metric")
     return decided if isinstance(decided, str) and decided in known else WRITTEN
+
+
+def _per(results: RunResults) -> Per | None:
+    """As the run was asked; a manifest that somebody changed may say anything."""
+    asked = results.manifest.request.get("per")
+    with suppress(InputError):
+        return parse_per(asked) if isinstance(asked, str) else None
+    return None
 
 
 def _one_of(known: Sequence[str], name: str, option: str) -> str:

@@ -8,6 +8,7 @@ from fscost.results import TOTAL, RunResults
 from fscost.stats import Row, Verdict
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.per import Per
 from fscost.view.units import human, human_ratio
 
 SAME = "≈"
@@ -139,21 +140,24 @@ def _change(ratio: float | None) -> str:
         return "compared with"
     if ratio >= 2:
         return f"{human_ratio(ratio).removesuffix('×')} times as much as"
-    return f"{_percent(ratio)} {'less' if ratio < 1 else 'more'} than"
+    return f"{percent(ratio)} {'less' if ratio < 1 else 'more'} than"
 
 
-def _percent(ratio: float) -> str:
-    percent = abs(ratio - 1) * 100
-    if ratio < 1 and percent >= 99.5:
-        return f"{min(percent, 99.9):.1f} %"
-    return f"{percent:.0f} %" if percent >= 9.95 else f"{percent:.1f} %"
+def percent(ratio: float) -> str:
+    """How far a ratio is from 1."""
+    size = abs(ratio - 1) * 100
+    if ratio < 1 and size >= 99.5:
+        return f"{min(size, 99.9):.1f} %"
+    return f"{size:.0f} %" if size >= 9.95 else f"{size:.1f} %"
 
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def table(results: RunResults, rows: Sequence[Row], found: Ranking, *, is_wide: bool) -> Grid:
+def table(
+    results: RunResults, rows: Sequence[Row], found: Ranking, per: Per | None, *, is_wide: bool
+) -> Grid:
     """A row a profile in the ranking's order, then those without a value and why."""
     totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
     ran = list(dict.fromkeys(row.profile for row in rows))
@@ -169,11 +173,13 @@ def table(results: RunResults, rows: Sequence[Row], found: Ranking, *, is_wide: 
         if metric != found.metric and any(_is_told(totals.get((name, metric))) for name in profiles)
     ]
     against = f"vs {found.baseline}" if len(found.baseline) <= _LONGEST_IN_HEADER else "vs baseline"
+    each = () if per is None else (f"per {per.word}",)
     extra = ("ratio", "95 % interval", "verdict") if is_wide else ()
     header = [
         "profile",
         found.label,
         against,
+        *each,
         *extra,
         *(_header(metric, totals) for metric in metrics),
     ]
@@ -181,9 +187,10 @@ def table(results: RunResults, rows: Sequence[Row], found: Ranking, *, is_wide: 
     for name in profiles:
         row = totals.get((name, found.metric))
         value = NOTHING if row is None else human(row.median, row.unit)
+        shares = () if per is None else (_share(row, per),)
         wide = _interval(row, found.baseline) if is_wide else ()
         values = (_value(totals.get((name, metric)), found.baseline) for metric in metrics)
-        lines.append([plain(name), value, change(row, found.baseline), *wide, *values])
+        lines.append([plain(name), value, change(row, found.baseline), *shares, *wide, *values])
     missing = {entry.profile: "skipped" for entry in results.manifest.skipped} | {
         cell.profile: "failed" for cell in results.manifest.failed
     }
@@ -194,7 +201,11 @@ def table(results: RunResults, rows: Sequence[Row], found: Ranking, *, is_wide: 
             for name, why in missing.items()
             if name not in profiles
         ]
-    return Grid("", header, lines, needed=len(header) if is_wide else 3, changes=(2,))
+    return Grid("", header, lines, needed=len(header) if is_wide else 3 + len(each), changes=(2,))
+
+
+def _share(row: Row | None, per: Per) -> str:
+    return NOTHING if row is None else human(row.median / per.count, row.unit)
 
 
 def _is_told(row: Row | None) -> bool:
@@ -231,7 +242,7 @@ def change(row: Row | None, baseline: str) -> str:
     text = (
         human_ratio(row.ratio)
         if row.ratio >= 2
-        else f"{'−' if row.ratio < 1 else '+'}{_percent(row.ratio)}"
+        else f"{'−' if row.ratio < 1 else '+'}{percent(row.ratio)}"
     )
     return text if row.verdict is not Verdict.NOT_SHOWN else f"({text})"
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from fscost.errors import InputError, did_you_mean
 from fscost.workload import inputs
+from fscost.workload.fill import filled
 from fscost.workload.load import Builtin, load_builtins
 from fscost.workload.model import Recipe, Step, Workload
 from fscost.workload.options import Option
@@ -18,6 +19,7 @@ __all__ = [
     "Workload",
     "catalogue",
     "command",
+    "filled",
     "inputs",
     "resolve",
 ]
@@ -50,6 +52,12 @@ def resolve(
     return from_builtin(builtins[name], scale, seed, source, options or {})
 
 
-def command(argv_or_shell: str | Sequence[str], *, prepare: Sequence[str] = ()) -> Workload:
+def command(
+    argv_or_shell: str | Sequence[str],
+    *,
+    prepare: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    ignore_failure: bool = False,
+) -> Workload:
     """A command of the user's: a list of words is run exactly as it is, a text by the shell."""
-    return from_command(argv_or_shell, prepare)
+    return from_command(argv_or_shell, prepare, env or {}, ignore_failure=ignore_failure)

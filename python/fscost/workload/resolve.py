@@ -65,7 +65,13 @@ def from_builtin(
     )
 
 
-def from_command(words: str | Sequence[str], prepare: Sequence[str]) -> Workload:
+def from_command(
+    words: str | Sequence[str],
+    prepare: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    ignore_failure: bool,
+) -> Workload:
     """A command of the user's: one phase `run`, after unmeasured steps that copy its files in."""
     shell = words if isinstance(words, str) else shlex.join(words)
     if not shell.strip():
@@ -78,11 +84,15 @@ def from_command(words: str | Sequence[str], prepare: Sequence[str]) -> Workload
         if "\0" in text:
             raise InputError("the command contains a NUL character", "no program can be given one")
     names = ["prepare"] if len(prepare) == 1 else [f"prepare-{i + 1}" for i in range(len(prepare))]
-    steps = [Step(name, text, measured=False) for name, text in zip(names, prepare, strict=True)]
+    variables = tuple(env.items())
+    steps = [
+        Step(name, text, measured=False, env=variables)
+        for name, text in zip(names, prepare, strict=True)
+    ]
     name = shell if len(shell) <= _LONGEST_NAME else f"{shell[:_LONGEST_NAME]}…"
-    return Workload(
-        name=name, steps=(*steps, Step("run", shell)), summary="a command of your own", disk_bytes=0
-    )
+    # In a shell of its own, so that its `exit` ends no more than itself.
+    run = Step("run", f"( {shell}\n) || true" if ignore_failure else shell, env=variables)
+    return Workload(name=name, steps=(*steps, run), summary="a command of your own", disk_bytes=0)
 
 
 def _recipe(builtin: Builtin, values: Mapping[str, Value], source: Path | None) -> Recipe | None:

@@ -1,0 +1,68 @@
+"""`fscost diff`: several runs beside each other."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fscost.cli.usage import run_path
+from fscost.errors import InputError
+from fscost.report.terminal import print_parts
+from fscost.results import RunResults, load
+from fscost.view.breakdown import WRITTEN
+from fscost.view.grid import plain
+from fscost.view.per import parse_per
+from fscost.view.relation import Relation, relation
+
+
+def diff(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            parser=run_path, metavar="RUN RUN…", help="Folders of runs; ratios are to the first."
+        ),
+    ],
+    metric: Annotated[
+        str, typer.Option(metavar="NAME", help="Metric to compare; a time is none.")
+    ] = WRITTEN,
+    per: Annotated[
+        str | None,
+        typer.Option(metavar="N:WORD", help="Operations of each run: values per operation."),
+    ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Use folders that another user owns or can write to.")
+    ] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="One JSON object on standard output.")
+    ] = False,
+) -> None:
+    """Compare several runs: each profile in each run, and the ratio to the first run."""
+    if len(runs) < 2:
+        raise InputError(
+            "one run has nothing to differ from", "name two or more, or use `fscost show`"
+        )
+    loaded = named([load(run, trust=trust) for run in runs])
+    show(relation(loaded, metric, None if per is None else parse_per(per)), metric, is_json=json_)
+
+
+def named(runs: list[RunResults]) -> dict[str, RunResults]:
+    """By the names of the runs, or of their folders where two have one name."""
+    names = [run.manifest.name for run in runs]
+    if len(set(names)) < len(names):
+        names = [run.folder.name for run in runs]
+    if len(set(names)) < len(names):
+        names = [str(run.folder) for run in runs]
+    if len(set(names)) < len(names):
+        raise InputError(f"{names[0]} is named twice", "name each run once")
+    return dict(zip(names, runs, strict=True))
+
+
+def show(found: Relation, metric: str, *, is_json: bool) -> None:
+    """On standard output."""
+    if is_json:
+        rows = [dict(row) for row in found.rows]
+        print(json.dumps({"metric": metric, "rows": rows, "notes": list(found.notes)}, indent=1))
+        return
+    print_parts(plain(found.title), [found.grid, *found.notes], sys.stdout)

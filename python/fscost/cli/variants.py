@@ -1,0 +1,85 @@
+"""Several commands in one call: `--run NAME=CMD`, and parameter lists `-L mode delete,wal`."""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from itertools import product
+from typing import Any
+
+from fscost.cli.request import Request
+from fscost.errors import InputError
+
+_MOST = 64
+
+
+def variants(asked: Request, runs: Sequence[str], lists: Sequence[str]) -> dict[str, Request]:
+    """What each run asks, by its name; one without a name where nothing varies."""
+    commands = _commands(asked, runs)
+    choices = [_listed(text) for text in lists]
+    found: dict[str, Request] = {}
+    for label, request in commands.items():
+        for chosen in product(*choices):
+            name = ", ".join(filter(None, [label, *(f"{key}={value}" for key, value in chosen)]))
+            found[name] = _filled(request, chosen, name)
+    if len(found) > _MOST:
+        raise InputError(f"these are {len(found)} runs", f"name at most {_MOST}")
+    return found
+
+
+def _commands(asked: Request, runs: Sequence[str]) -> dict[str, Request]:
+    if not runs:
+        return {"": asked}
+    if asked.command or asked.workload is not None:
+        raise InputError(
+            "--run names the commands already", "drop the command after --, or --workload"
+        )
+    found = {}
+    for text in runs:
+        name, equals, command = text.partition("=")
+        if not name.strip() or not equals or not command.strip() or name in found:
+            raise InputError(
+                f"--run {text!r} names no command, or one twice", "write --run NAME='COMMAND'"
+            )
+        found[name] = replace(asked, command=(command,))
+    return found
+
+
+def _listed(text: str) -> list[tuple[str, str]]:
+    """`mode=delete,wal`: what `cli.help` makes of `-L mode delete,wal`."""
+    name, _, values = text.partition("=")
+    found = [each.strip() for each in values.split(",")]
+    if not name.isidentifier() or "" in found or len(set(found)) < len(found):
+        raise InputError(
+            f"-L {name} {values} lists no values",
+            "write -L mode delete,wal, and {mode} in the command",
+        )
+    return [(name, each) for each in found]
+
+
+def _filled(request: Request, chosen: Sequence[tuple[str, str]], name: str) -> Request:
+    """Each `{key}` replaced, wherever it stands; one that stands nowhere would make equal runs."""
+
+    used = set()
+
+    def fill(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(fill, value))
+        if isinstance(value, str):
+            for key, text in chosen:
+                if f"{{{key}}}" in value:
+                    used.add(key)
+                    value = value.replace(f"{{{key}}}", text)
+        return value
+
+    filled = {field.name: fill(getattr(request, field.name)) for field in fields(request)}
+    for key, _ in chosen:
+        if key not in used:
+            raise InputError(
+                f"{{{key}}} stands nowhere",
+                f"write {{{key}}} where its values belong, or drop -L {key}",
+            )
+    return replace(request, **{**filled, "name": _title(request.name, name)})
+
+
+def _title(given: str | None, name: str) -> str | None:
+    """Of one run among several; of the only run, what was given."""
+    return f"{given}: {name}" if given and name else (name or given)

@@ -1,0 +1,67 @@
+"""Where the bytes of a difference between two profiles are, structure by structure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fscost.analyze import Report
+from fscost.view.grid import Grid, plain
+from fscost.view.units import human_bytes
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`rows`: a group each, with the bytes of both and their difference; they add up to the
+    whole."""
+
+    title: str
+    grid: Grid
+    rows: Sequence[Mapping[str, Any]]
+    findings: Sequence[str]
+
+
+def difference(one: str, first: Report, other: str, second: Report, top: int) -> Difference:
+    """Of two reports without a limit, by the same groups: what the second wrote more or less.
+    Groups behind the first `top` are one."""
+    whole = second.write_bytes - first.write_bytes
+    before = {group.name: group.bytes for group in first.groups}
+    after = {group.name: group.bytes for group in second.groups}
+    names = sorted(
+        before | after, key=lambda name: (-abs(after.get(name, 0) - before.get(name, 0)), name)
+    )
+    rows = [(name, before.get(name, 0), after.get(name, 0)) for name in names]
+    if len(rows) > top:
+        rest = rows[top:]
+        rows = [
+            *rows[:top],
+            (f"({len(rest)} more)", sum(row[1] for row in rest), sum(row[2] for row in rest)),
+        ]
+    lines = [
+        [plain(name), *map(human_bytes, (mine, its)), signed(its - mine)]
+        for name, mine, its in rows
+    ]
+    lines.append(
+        ["total", human_bytes(first.write_bytes), human_bytes(second.write_bytes), signed(whole)]
+    )
+    sizes = f"{human_bytes(second.write_bytes)} against {human_bytes(first.write_bytes)}"
+    title = f"{other} wrote {human_bytes(abs(whole))} {'less' if whole < 0 else 'more'} than {one} ({sizes})"
+    if not whole:
+        title = f"{other} wrote as much as {one} ({human_bytes(second.write_bytes)})"
+    return Difference(
+        plain(title),
+        Grid("", (first.by.value, plain(one), plain(other), "difference"), lines, changes=(3,)),
+        [
+            {"name": name, "first_write_bytes": mine, "second_write_bytes": its}
+            for name, mine, its in rows
+        ],
+        [
+            plain(f"{name}: {finding}")
+            for name, report in ((one, first), (other, second))
+            for finding in report.findings
+        ],
+    )
+
+
+def signed(size: int) -> str:
+    """+1.20 MiB, −4.00 KiB, 0 B."""
+    return f"{'−' if size < 0 else '+' if size else ''}{human_bytes(abs(size))}"

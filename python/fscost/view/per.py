@@ -1,0 +1,28 @@
+"""Values for each operation of a workload, where somebody says how many it does: `500:tx`."""
+
+import re
+from dataclasses import dataclass
+
+from fscost.errors import InputError
+
+_PER = re.compile(r"(\d{1,15})(?::([\w./ -]{1,20}))?")
+_WORD = "operation"
+
+
+@dataclass(frozen=True)
+class Per:
+    """`count` operations, each called `word`."""
+
+    count: int
+    word: str
+
+
+def parse_per(text: str) -> Per:
+    """`500:tx`, or `500` alone."""
+    found = _PER.fullmatch(text.strip())
+    if found is None or not int(found[1]):
+        raise InputError(
+            f"--per {text!r} is not a number of operations",
+            "write --per 500:tx, or --per 500: how many the workload does, and what one is called",
+        )
+    return Per(int(found[1]), (found[2] or _WORD).strip())

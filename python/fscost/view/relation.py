@@ -1,0 +1,152 @@
+"""Several runs beside each other: what each profile wrote in each, and the ratio to the first
+run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fscost import stats
+from fscost.errors import InputError
+from fscost.results import METRICS, RunResults
+from fscost.stats import Ratio, Verdict
+from fscost.view.breakdown import WRITTEN
+from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.per import Per
+from fscost.view.summary import SAME, label, percent
+from fscost.view.units import human, human_ratio
+
+
+@dataclass(frozen=True)
+class Relation:
+    """`rows` hold a profile in a run each, with the ratio to the same profile of the first run."""
+
+    title: str
+    grid: Grid
+    notes: Sequence[str]
+    rows: Sequence[Mapping[str, Any]] = field(default_factory=list)
+
+
+def relation(
+    runs: Mapping[str, RunResults], metric: str = WRITTEN, per: Per | None = None
+) -> Relation:
+    """Of two or more runs by their names. Bytes and counts compare between runs; times do not."""
+    _check(runs, metric)
+    unit = METRICS[metric].unit
+    values = {name: _values(run, metric) for name, run in runs.items()}
+    first = next(iter(runs))
+    profiles = list(dict.fromkeys(name for found in values.values() for name in found))
+    lines, rows = [], []
+    for profile in profiles:
+        line, changes = [plain(profile)], []
+        for name, found in values.items():
+            mine = found.get(profile, {})
+            ratio = stats.ratio(mine, values[first].get(profile, {}))
+            line.append(_value(mine, unit, per))
+            if name != first:
+                changes.append(_change(ratio, is_there=bool(mine)))
+            if mine:
+                rows.append(_row(profile, name, mine, ratio, is_first=name == first))
+        lines.append([*line, *changes])
+    header = [
+        "profile",
+        *map(plain, runs),
+        *(f"{plain(name)} vs {plain(first)}" for name in runs if name != first),
+    ]
+    changes_from = 1 + len(runs)
+    title = f"{label(metric)}{f' per {per.word}' if per else ''}"
+    grid = Grid("", header, lines, changes=range(changes_from, len(header)))
+    return Relation(title, grid, _notes(runs), rows)
+
+
+def _check(runs: Mapping[str, RunResults], metric: str) -> None:
+    if metric not in METRICS:
+        raise InputError(
+            f"--metric {metric!r} is unknown",
+            f"one of those that `fscost show RUN --csv -` lists, for example {WRITTEN}",
+        )
+    if METRICS[metric].unit == "s":
+        raise InputError(
+            f"{metric} is a time: times compare only within one run",
+            f"compare bytes or counts, for example {WRITTEN}",
+        )
+    labs = {name: run.manifest.lab for name, run in runs.items()}
+    if len(set(labs.values())) > 1:
+        where = ", ".join(f"{name}: {lab}" for name, lab in labs.items())
+        raise InputError(
+            f"runs of different labs do not compare ({where})", "repeat one of them with --lab"
+        )
+
+
+def _values(run: RunResults, metric: str) -> dict[str, dict[int, float]]:
+    """Totals by profile and repetition, in the order in which the profiles were named."""
+    found: dict[str, dict[int, float]] = {}
+    for sample in (
+        run.samples.filter(stats.where(metric))
+        .select(["profile", "repetition", "value"])
+        .to_pylist()
+    ):
+        found.setdefault(sample["profile"], {})[sample["repetition"]] = sample["value"]
+    return {name: found[name] for name in run.manifest.profile_names if name in found}
+
+
+def _value(values: Mapping[int, float], unit: str, per: Per | None) -> str:
+    if not values:
+        return NOTHING
+    median = stats.interval(list(values.values())).median
+    return human(median / per.count if per else median, unit)
+
+
+def _change(ratio: Ratio, *, is_there: bool) -> str:
+    if not is_there or ratio.ratio is None:
+        return NOTHING
+    if ratio.verdict is Verdict.NOT_SHOWN and ratio.n > 1:
+        return SAME
+    text = (
+        human_ratio(ratio.ratio)
+        if ratio.ratio >= 2
+        else f"{'−' if ratio.ratio < 1 else '+'}{percent(ratio.ratio)}"
+    )
+    return f"({text})" if ratio.n == 1 else text
+
+
+def _row(
+    profile: str, run: str, values: Mapping[int, float], ratio: Ratio, *, is_first: bool
+) -> dict[str, Any]:
+    found = stats.interval(list(values.values()))
+    row: dict[str, Any] = {
+        "profile": profile,
+        "run": run,
+        "n": found.n,
+        "median": found.median,
+        "low": found.low,
+        "high": found.high,
+    }
+    if not is_first:
+        row |= {
+            "ratio": ratio.ratio,
+            "ratio_low": ratio.low,
+            "ratio_high": ratio.high,
+            "verdict": ratio.verdict.value,
+        }
+    return row
+
+
+def _notes(runs: Mapping[str, RunResults]) -> list[str]:
+    """How to read it, and what else differs between the runs than their names say."""
+    first = next(iter(runs))
+    notes = [
+        f"Medians of each run; a change is to {first}, paired by repetition.",
+        f"{SAME}: no difference found.",
+    ]
+    kernels = {name: _kernel(run) for name, run in runs.items()}
+    if len(set(kernels.values())) > 1:
+        told = ", ".join(f"{name}: {kernel}" for name, kernel in kernels.items())
+        notes.append(f"The kernels differ: {told}.")
+    if min(len({cell.repetition for cell in run.manifest.done}) for run in runs.values()) < 2:
+        notes.append("In brackets: one repetition has no interval, so it is no difference.")
+    return [plain(note) for note in notes]
+
+
+def _kernel(run: RunResults) -> str:
+    kernel = run.manifest.environment.get("kernel")
+    return str(kernel.get("release", "unknown")) if isinstance(kernel, dict) else "unknown"

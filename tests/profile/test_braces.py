@@ -1,0 +1,32 @@
+"""Several spellings in one."""
+
+import pytest
+
+from fscost import profile
+
+
+@pytest.mark.parametrize(
+    ("spelling", "expected"),
+    [
+        ("ext4", ["ext4"]),
+        ("ext4 -o commit={5,30}", ["ext4 -o commit=5", "ext4 -o commit=30"]),
+        (
+            "{ext4,xfs} -o {noatime,relatime}",
+            [
+                "ext4 -o noatime",
+                "ext4 -o relatime",
+                "xfs -o noatime",
+                "xfs -o relatime",
+            ],
+        ),
+        ("ext4 -J device={disk.journal}", ["ext4 -J device={disk.journal}"]),
+        ("xfs -l logdev={disk.log} -o logbsize={32k,256k}", None),
+    ],
+)
+def test_braces_with_a_comma_are_choices(spelling: str, expected: list[str] | None) -> None:
+    found = profile.expand(spelling)
+    if expected is None:
+        assert len(found) == 2
+        assert all("{disk.log}" in each for each in found)
+    else:
+        assert found == expected
