@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from fscost import files
 from fscost.errors import DefectError, HostError, InputError
@@ -54,6 +54,18 @@ class KernelInterval:
 
     name: str
     disks: Mapping[str, Mapping[str, int]]
+
+
+class MoreColumns(Protocol):
+    """What is known of a recording's requests beside what is recorded."""
+
+    def schema(self, recorded: "pa.Schema") -> "pa.Schema":
+        """The recorded columns and these."""
+        ...
+
+    def beside(self, batch: "pa.RecordBatch", first: int) -> "pa.RecordBatch":
+        """A batch with these columns; its first request is the recording's `first`th."""
+        ...
 
 
 def require_native() -> None:
@@ -323,22 +335,25 @@ def _disk_differences(recorded: Mapping[str, int], kernel: Mapping[str, int]) ->
         )
 
 
-def write_requests(recording: Path, table: Path) -> tuple[int, list[RecordedInterval]]:
+def write_requests(
+    recording: Path, table: Path, more: "MoreColumns | None" = None
+) -> tuple[int, list[RecordedInterval]]:
     """Every request of the recording, without its content, as a Parquet table; returns how many,
     and from the same walk the intervals. On failure no part
     of the table stays."""
     import pyarrow.parquet as pq
 
     rows = 0
+    schema = _requests_schema() if more is None else more.schema(_requests_schema())
     with (
         errors(recording),
         files.creating(table) as file,
-        pq.ParquetWriter(file, _requests_schema(), compression=COMPRESSION) as writer,
+        pq.ParquetWriter(file, schema, compression=COMPRESSION) as writer,
     ):
         source = _open(recording)
         requests = source.requests()
         for batch in _batches(source, requests):
-            writer.write_batch(batch)
+            writer.write_batch(batch if more is None else more.beside(batch, rows))
             rows += batch.num_rows
         return rows, _intervals(requests.intervals())
 

@@ -5,14 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fscost.errors import InputError
+from fscost.quantity import parse_duration_s, parse_size_bytes
 from fscost.view.units import (
     human,
     human_bytes,
     human_count,
     human_ratio,
     human_seconds,
-    parse_duration_s,
-    parse_size_bytes,
 )
 
 

@@ -4,7 +4,7 @@ import json
 import os
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ class Server:
     control: socket.socket
     recording: Path
     socket_path: Path
+    completions: Path
 
     def uri(self, disk: str = "main") -> str:
         return f"nbd+unix:///{disk}?socket={self.socket_path}"
@@ -47,11 +48,13 @@ class Server:
 def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     servers: list[Server] = []
 
-    def start(*disks: str, address: str | None = None) -> Server:
+    def start(*disks: str, address: str | None = None, more: Sequence[str] = ()) -> Server:
+        """`more`: arguments that name device models."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(20)
         path = tmp_path / f"nbd{len(servers)}.sock"
         recording = tmp_path / f"{len(servers)}.fscost"
+        completions = tmp_path / f"{len(servers)}.completions"
         command = [
             find_binaries().disk,
             "serve",
@@ -64,11 +67,13 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
         ]
         for disk in disks or (f"main={64 * MIB}",):
             command += ["--disk", disk]
+        if more:
+            command += [*more, "--completions", completions]
         process = subprocess.Popen(
             [*command, "--ppid", str(os.getpid())], pass_fds=[theirs.fileno()]
         )
         theirs.close()
-        server = Server(process, ours, recording, path)
+        server = Server(process, ours, recording, path, completions)
         servers.append(server)
         assert "ready" in json.loads(ours.recv(1 << 16))
         return server

@@ -7,6 +7,7 @@ mod pressure;
 mod seccomp;
 mod server;
 mod store;
+mod timing;
 
 use clap::{Parser, Subcommand};
 use fscost_recording::{DiskInfo, Header, Room, Writer};
@@ -15,7 +16,7 @@ use rustix::{
     fd::{FromRawFd as _, OwnedFd, RawFd},
     process::{Pid, Signal},
 };
-use std::{path::PathBuf, process::ExitCode, time::SystemTime};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::SystemTime};
 
 #[derive(Parser)]
 #[command(version, about)]
@@ -38,6 +39,16 @@ struct Serve {
     /// NAME=BYTES[,logical=512][,physical=4096]; once for each disk.
     #[arg(long = "disk", required = true, value_parser = parse_disk)]
     disks: Vec<DiskInfo>,
+    /// NAME=FILE.toml: complete the requests of a disk when this device model does; at most once
+    /// for each disk.
+    #[arg(long = "model", value_parser = parse_model, requires = "completions")]
+    models: Vec<(String, PathBuf)>,
+    /// Seed of the models' random choices.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// File for the completions of modelled disks; must not exist.
+    #[arg(long)]
+    completions: Option<PathBuf>,
     /// Serve over NBD, each disk as an export of its name: the path of a Unix socket that does not
     /// exist, or @NAME for an abstract one.
     #[arg(long, value_name = "ADDRESS")]
@@ -92,6 +103,11 @@ fn parse_disk(text: &str) -> Result<DiskInfo, String> {
     Ok(disk)
 }
 
+fn parse_model(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, file) = text.split_once('=').ok_or("NAME=FILE.toml")?;
+    Ok((name.to_owned(), file.into()))
+}
+
 fn main() -> ExitCode {
     let Command::Serve(arguments) = Arguments::parse().command;
     match serve(arguments) {
@@ -127,6 +143,11 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
         stripped: fscost_recording::Stripped::No,
     };
     let clock = store::Clock::start();
+    let models = timing::Models::read(&header.disks, &arguments.models, arguments.seed)?;
+    let completions = match &arguments.completions {
+        Some(path) if !models.is_empty() => Some(timing::Completions::create(path)?),
+        _ => None,
+    };
     let mut writer = Writer::create(&arguments.recording, &header)?;
     writer.keep_within(Room {
         max_bytes: arguments.max_recording,
@@ -136,20 +157,26 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
         // The change of user has taken it away (prctl(2), PR_SET_PDEATHSIG).
         die_with_parent(arguments.ppid)?;
     }
+    // Before the filter of system calls: a thread started later would have it, too, but not this
+    // one's user.
+    let timing = completions
+        .map(|completions| timing::Timing::start(models, clock, completions))
+        .transpose()?
+        .map(Arc::new);
     let store = store::Store::new(writer, clock, pressure::map_bytes());
     let control = control::Control::new(socket, !arguments.untimed);
     Ok(match arguments.nbd {
         Some(address) => {
             let listener = address.listen()?;
             seccomp::deny()?;
-            let served = nbd::serve(store, &listener, control);
+            let served = nbd::serve(store, &listener, control, timing);
             address.leave();
             served?
         }
         None => {
             let mount = fuse::Mount::new()?;
             seccomp::deny()?;
-            server::serve(store, mount, control)?
+            server::serve(store, mount, control, timing)?
         }
     })
 }

@@ -4,12 +4,14 @@ use crate::{
     control::{Control, Next},
     fuse::{Mount, Session, Step},
     store::Store,
+    timing::{Timing, run_first},
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fd::AsFd as _,
     io::Errno,
 };
+use std::sync::Arc;
 
 /// How long nothing must happen until what is unstored is sent on its way.
 pub const IDLE: Timespec = Timespec {
@@ -27,8 +29,16 @@ pub enum Outcome {
 }
 
 /// Serve until the end.
-pub fn serve(mut store: Store, mount: Mount, mut control: Control) -> Result<Outcome, Errno> {
-    let mut session = Session::new(mount.connection);
+pub fn serve(
+    mut store: Store,
+    mount: Mount,
+    mut control: Control,
+    timing: Option<Arc<Timing>>,
+) -> Result<Outcome, Errno> {
+    let mut session = Session::new(mount.connection, timing.clone());
+    if timing.is_some() {
+        run_first();
+    }
     control.ready(&store, Some(mount.root.as_fd()))?;
     // Files opened through it keep the mount alive; this descriptor alone must not.
     drop(mount.root);
@@ -56,10 +66,12 @@ pub fn serve(mut store: Store, mount: Mount, mut control: Control) -> Result<Out
             Ok(_) if !waiting[0].revents().is_empty() => match control.step(&mut store)? {
                 Next::Serve => {}
                 Next::Finish => {
-                    control.finished(store.finish())?;
+                    let timed = timing.as_deref().map_or(Ok(()), Timing::finish);
+                    control.finished(timed.and_then(|()| store.finish()))?;
                     return Ok(Outcome::Finished);
                 }
                 Next::Gone => {
+                    let _ = timing.as_deref().map(Timing::finish);
                     let _ = store.finish();
                     return Ok(Outcome::AgentGone);
                 }

@@ -168,6 +168,11 @@ impl Store {
         self.writer.seal()
     }
 
+    /// The number of the next request in the recording.
+    pub fn requests(&self) -> u64 {
+        self.writer.requests()
+    }
+
     /// Names and sizes.
     pub fn disks(&self) -> &[fscost_recording::DiskInfo] {
         self.writer.disks()

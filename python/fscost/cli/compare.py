@@ -16,6 +16,7 @@ from fscost.cli.request import (
     DEFAULT_WORKLOAD,
     Request,
     absolute_images,
+    absolute_models,
     resumed,
     with_range,
 )
@@ -273,6 +274,14 @@ def compare(
             rich_help_panel=_DISK,
         ),
     ] = None,
+    disk: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=MODEL[,size=SIZE]",
+            help="Give a disk the time of a device of `fscost devices` or FILE.toml; repeat.",
+            rich_help_panel=_DISK,
+        ),
+    ] = None,
     logical_block_size: Annotated[
         int | None, typer.Option(metavar="BYTES", help="(default: 512)", rich_help_panel=_DISK)
     ] = None,
@@ -434,6 +443,7 @@ def compare(
         ssd=_absolute_device(ssd),
         kernel=tuple(absolute_images(kernel or ())),
         modules=tuple(str(Path(each).absolute()) for each in modules or ()),
+        disk=tuple(absolute_models(disk or ())),
         logical_block_size=logical_block_size,
         physical_block_size=physical_block_size,
     )

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from fscost import profile, wear, workload
+from fscost import devices, profile, wear, workload
 from fscost.errors import InputError
 from fscost.profile.model import Profile
-from fscost.run import RunSpec, StoppingRule
+from fscost.quantity import parse_duration_s, parse_size_bytes
+from fscost.run import RunSpec, StoppingRule, device_models
 from fscost.view.per import parse_per
-from fscost.view.units import parse_duration_s, parse_size_bytes
 from fscost.workload.model import Workload
 
 DEFAULT_PROFILES = ("ext4", "ext4 -o noatime", "ext4 -O ^has_journal", "xfs", "btrfs")
@@ -57,6 +57,7 @@ class Request:
     ssd: str | None = None
     kernel: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
+    disk: tuple[str, ...] = ()
     logical_block_size: int | None = None
     physical_block_size: int | None = None
 
@@ -167,6 +168,7 @@ def to_spec(
         parse_per(request.per)
     spellings = [text for each in request.on or DEFAULT_PROFILES for text in profile.expand(each)]
     found = [_sectors(profile.resolve(text), request) for text in spellings]
+    found = list(profile.with_run_disks(found, [profile.parse_disk(each) for each in request.disk]))
     profiles = tuple(each for one in found for each in profile.on_kernels(one, request.kernel))
     return RunSpec(
         profiles=profiles,
@@ -190,6 +192,7 @@ def to_spec(
         writable=tuple(Path(each) for each in request.writable),
         network=request.network,
         wear_device=_ssd(request),
+        device_models=device_models(profiles),
         resume=resume,
         trust=trust,
         name=_name(request),
@@ -301,6 +304,19 @@ def _env(texts: Sequence[str]) -> dict[str, str]:
 def absolute_images(kernels: Sequence[str]) -> list[str]:
     """What `--kernel` was given: an image from anywhere, a version as it is."""
     return [str(Path(each).absolute()) if "/" in each else each for each in kernels]
+
+
+def absolute_models(disks: Sequence[str]) -> list[str]:
+    """`--disk` as given; the file of a model from anywhere."""
+    return [_absolute_model(text) for text in disks]
+
+
+def _absolute_model(text: str) -> str:
+    disk, equals, rest = text.partition("=")
+    model, comma, size = rest.partition(",")
+    if not devices.is_file_name(model):
+        return text
+    return f"{disk}{equals}{Path(model).absolute()}{comma}{size}"
 
 
 def parse_options(texts: Sequence[str]) -> dict[str, str]:

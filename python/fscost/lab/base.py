@@ -1,6 +1,6 @@
 """What a lab is to the rest: it runs one cell and says what happened. Labs never read results."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -63,6 +63,8 @@ class LabOptions:
     timeout_s: float | None = None
     """Limit of the whole cell by the host's clock; None: each step has the limit of its
     workload."""
+    device_models: Mapping[str, str] = field(default_factory=dict)
+    """Text of each device model that a disk of the run names, as TOML."""
     max_recording_bytes: int | None = None
     """Size at which the recording of a cell ends it; None: only the host's free space limits it."""
     writable: tuple[Path, ...] = ()

@@ -3,6 +3,7 @@
 from fscost.errors import InputError, did_you_mean
 from fscost.profile.array import on_array, without_array
 from fscost.profile.braces import expand
+from fscost.profile.disks import parse_disk, with_run_disks
 from fscost.profile.families import LATER, family_of, formattable_types, known_types
 from fscost.profile.flags import split_flags
 from fscost.profile.kernels import on_kernels
@@ -20,10 +21,12 @@ __all__ = [
     "expand",
     "on_kernels",
     "package_of",
+    "parse_disk",
     "plan_format",
     "resolve",
     "suggestion",
     "why_not",
+    "with_run_disks",
 ]
 
 

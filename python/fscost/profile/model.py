@@ -11,6 +11,9 @@ class DiskSpec:
     size_bytes: int = 0
     logical_block_bytes: int = 512
     physical_block_bytes: int = 4096
+    model: str = ""
+    """Device model that times its requests: a name of the catalogue, or the path of a TOML file;
+    empty: none, requests complete at once."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from fscost.errors import InputError
 from fscost.profile.array import member_disks, split_array
+from fscost.profile.disks import split_disks, with_disks
 from fscost.profile.families import family_of
 from fscost.profile.flags import DISK_PLACEHOLDER, check_device_value, split_flags, words_of
 from fscost.profile.model import DiskSpec, Profile
@@ -60,6 +61,7 @@ def extend(base: Profile, name: str, words: Sequence[str]) -> Profile:
     family = family_of(base.type)
     if family is None:
         return replace(base, name=name, mkfs_flags=(*base.mkfs_flags, *words))
+    words, disks = split_disks(words)
     words, array, last_options = split_array(words)
     flags, options = split_flags(family.grammar(base.type), words)
     added = ",".join(options + last_options)
@@ -77,7 +79,7 @@ def extend(base: Profile, name: str, words: Sequence[str]) -> Profile:
         profile = replace(
             profile, array=array, disks=(*member_disks(array), *profile.disks[former:])
         )
-    return replace(profile, disks=_with_mentioned_disks(profile))
+    return with_disks(replace(profile, disks=_with_mentioned_disks(profile)), disks)
 
 
 def check_mount_options(options: str) -> None:

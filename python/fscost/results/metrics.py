@@ -16,6 +16,8 @@ class Combine(StrEnum):
     ONLY = "only"
     """No total can be computed from the phases' values; one measured phase alone is its own
     total."""
+    GIVEN = "given"
+    """The total comes with the values: a percentile of all phases is no sum of theirs."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,18 @@ def _bytes(name: str, meaning: str) -> Metric:
 
 def _count(name: str, meaning: str, *, lower_is_better: bool = True) -> Metric:
     return Metric(name, "count", Combine.SUM, meaning, lower_is_better)
+
+
+def _given(name: str, unit: str, meaning: str, *, lower_is_better: bool = True) -> Metric:
+    return Metric(name, unit, Combine.GIVEN, meaning, lower_is_better)
+
+
+def _latencies(op: str) -> tuple[Metric, ...]:
+    meaning = "of the times that the device models of its disks take for a"
+    return tuple(
+        _given(f"{op}_latency_ns_{name}", "ns", f"{words} {meaning} {op} request")
+        for name, words in (("p50", "median"), ("p99", "99th percentile"))
+    )
 
 
 def _seconds(name: str, meaning: str, combine: Combine = Combine.SUM) -> Metric:
@@ -112,6 +126,24 @@ METRICS: dict[str, Metric] = {
         _seconds("pause_s_max", "the probe's longest pause", Combine.MAX),
         _count(
             "probe_operations", "directories made and removed by the probe", lower_is_better=False
+        ),
+        *(metric for op in ("read", "write", "flush") for metric in _latencies(op)),
+        _given(
+            "device_utilisation",
+            "ratio",
+            "share of the time in which a modelled disk has a request outstanding",
+        ),
+        _given(
+            "queue_depth_mean",
+            "count",
+            "requests outstanding on modelled disks while there are any",
+        ),
+        _given("queue_depth_max", "count", "most requests outstanding on modelled disks"),
+        _given(
+            "reply_late_ns_p99",
+            "ns",
+            "99th percentile of how late after the model's completion a reply was sent: the error"
+            " of modelled times",
         ),
         Metric(
             "modelled_elapsed_s",

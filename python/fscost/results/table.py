@@ -119,7 +119,7 @@ def _combined(combine: Combine, found: Sequence[SampleRow], phases: Sequence[str
         return max(values)
     if combine is Combine.LAST:
         return values[-1] if found[-1].phase == phases[-1] else None
-    return values[0] if len(phases) == 1 else None
+    return values[0] if combine is Combine.ONLY and len(phases) == 1 else None
 
 
 def _like(row: SampleRow, *, phase: str, disk: str, value: float) -> SampleRow:

@@ -1,6 +1,7 @@
 """Runs: cells of several profiles, repeated until the answer is narrow enough. Studies and the
 command line both come in here."""
 
+from fscost.run.device_models import device_models
 from fscost.run.execute import RunOutcome, commands, execute
 from fscost.run.folder import default_folder, point_latest, slug
 from fscost.run.listener import Listener
@@ -17,6 +18,7 @@ __all__ = [
     "StoppingRule",
     "commands",
     "default_folder",
+    "device_models",
     "estimate",
     "execute",
     "point_latest",

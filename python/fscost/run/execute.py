@@ -11,7 +11,7 @@ from fscost.host import smart
 from fscost.lab.base import CellResult, Lab, LabOptions
 from fscost.matrix import Cell
 from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skipped
-from fscost.run import explained, fresh, modelled, reasons, worn
+from fscost.run import explained, fresh, modelled, reasons, timed, worn
 from fscost.run import folder as run_folder
 from fscost.run.lanes import Ran, run_cells
 from fscost.run.listener import Listener
@@ -82,6 +82,7 @@ def _options(spec: RunSpec, cell: Cell, keep: bool) -> LabOptions:
         keep_recording=keep,
         device=spec.device,
         timeout_s=spec.timeout_s,
+        device_models=spec.device_models,
         max_recording_bytes=spec.max_recording_bytes,
         writable=spec.writable,
         network=spec.network,
@@ -91,6 +92,7 @@ def _options(spec: RunSpec, cell: Cell, keep: bool) -> LabOptions:
 
 def _look(ssd: str, wear_device: Device | None, result: CellResult, recording: Path) -> None:
     fresh.add_to(result)
+    timed.add_to(result, recording.parent)
     explanation = explained.add_to(result, recording)
     if explanation is not None:
         reasons.add_to(result, explanation)

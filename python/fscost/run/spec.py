@@ -90,6 +90,8 @@ class RunSpec:
     network: bool = False
     ssd: str = ""  # a device of the catalogue that each disk's requests are timed on
     wear_device: Device | None = None
+    device_models: Mapping[str, str] = field(default_factory=dict)
+    """Text of each device model that a disk names, as TOML."""
     resume: bool = False
     trust: bool = False  # a folder that others own, or can write to
     name: str = ""
@@ -125,6 +127,7 @@ class RunSpec:
                 if self.wear_device is None
                 else {"wear_device": {"name": self.wear_device.name, **self.wear_device.values}}
             ),
+            **({"device_models": dict(self.device_models)} if self.device_models else {}),
         }
 
 

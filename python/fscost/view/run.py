@@ -19,6 +19,7 @@ from fscost.view.grid import Grid, plain
 from fscost.view.per import Per, parse_per
 from fscost.view.phases import phases
 from fscost.view.summary import headline, legend, ranking, table
+from fscost.view.times import disk_times, models
 from fscost.view.units import human_bytes, human_seconds
 from fscost.view.why import cautions, why
 
@@ -43,6 +44,7 @@ class View:
     conditions: Sequence[str]
     way_on: Sequence[str] = ()
     disks: Grid | None = None
+    times: Grid | None = None
     rows: Sequence[Row] = field(default_factory=list)
 
 
@@ -63,7 +65,9 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
     results = wear.with_years(results)
     manifest = results.manifest
     baseline = _one_of(manifest.profile_names, choice.baseline or manifest.baseline, "--baseline")
-    every = stats.summarise(_without_empty(results.samples), baseline, by_disk=choice.is_by_disk)
+    has_models = any(models(results, name) for name in manifest.profile_names)
+    with_disks = choice.is_by_disk or has_models
+    every = stats.summarise(_without_empty(results.samples), baseline, by_disk=with_disks)
     every = sorted(every, key=lambda row: manifest.profile_names.index(row.profile))
     rows = [row for row in every if not row.disk]
     found = ranking(results, rows, _metric(results, rows, choice.metric), baseline)
@@ -89,7 +93,8 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
         conditions=[plain(line) for line in conditions(results)],
         way_on=way_on(results) if shown.grid.rows else [],
         disks=by_disk(every, order) if choice.is_by_disk else None,
-        rows=every,
+        times=disk_times(results, every, order) if has_models else None,
+        rows=every if choice.is_by_disk else rows,
     )
 
 
@@ -247,7 +252,9 @@ def _device_model(results: RunResults) -> str:
         if kind in _RAM
         else f" on {kind}"
     )
-    return f"{model}{where}"
+    of_profiles = (models(results, name) for name in results.manifest.profile_names)
+    timed = [f"{disk} timed as {name}" for each in of_profiles for disk, name in each.items()]
+    return "; ".join(dict.fromkeys([f"{model}{where}", *timed]))
 
 
 def problems(results: RunResults) -> list[str]:

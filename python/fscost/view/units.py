@@ -1,14 +1,6 @@
-"""Numbers as people read them, and sizes as people write them."""
-
-import re
-
-from fscost.errors import InputError
+"""Numbers as people read them."""
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?", re.IGNORECASE)
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)?")
-_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
-_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def human_bytes(value: float) -> str:
@@ -29,6 +21,13 @@ def human_seconds(value: float) -> str:
     return f"{_three_digits(value * 1e3)} ms"
 
 
+def human_ns(value: float) -> str:
+    """Three digits: 12.3 µs, 4.56 ms, 1.20 s."""
+    if 0 < value < 1e6:
+        return f"{_three_digits(value / 1e3)} µs"
+    return human_seconds(value / 1e9)
+
+
 def human_years(value: float) -> str:
     """Years from one year on, else days."""
     if value >= 1000:
@@ -47,6 +46,8 @@ def human(value: float, unit: str) -> str:
         return human_bytes(value)
     if unit in ("s", "virtual_s"):
         return human_seconds(value)
+    if unit == "ns":
+        return human_ns(value)
     if unit == "count":
         return human_count(value)
     if unit == "years":
@@ -61,34 +62,6 @@ def human(value: float, unit: str) -> str:
 def human_ratio(value: float) -> str:
     """0.81×, 12.3×."""
     return f"{value:.2f}×" if value < 10 else f"{_three_digits(value)}×"
-
-
-def parse_size_bytes(text: str) -> int:
-    """`4G`, `512M`, `1.5GiB`: powers of 1024, as mkfs and truncate read them; `4GB`: powers of
-    1000; a bare number is bytes."""
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise InputError(f"{text!r} is no size", "write it as 4G, 512M or 1T")
-    number, letter, tail = match.groups()
-    base = 1000 if letter and (tail or "").lower() == "b" else 1024
-    power = _POWERS[letter.lower()]
-    whole, _, fraction = number.partition(".")
-    # In whole numbers: a float of 1.1T is some bytes off.
-    unit_bytes: int = base**power
-    divisor: int = 10 ** len(fraction)
-    size, rest = divmod(int(whole + fraction) * unit_bytes, divisor)
-    if rest and not power:
-        raise InputError(f"{text!r} is no whole number of bytes", "write it as 4G, 512M or 1T")
-    return size
-
-
-def parse_duration_s(text: str) -> float:
-    """`90s`, `10m`, `1.5h`; a bare number is seconds."""
-    match = _DURATION.fullmatch(text.strip().lower())
-    if match is None:
-        raise InputError(f"{text!r} is no duration", "write it as 90s, 10m or 2h")
-    number, unit = match.groups()
-    return float(number) * _SECONDS[unit or "s"]
 
 
 def _three_digits(value: float) -> str:

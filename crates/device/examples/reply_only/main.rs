@@ -12,6 +12,9 @@ mod fuse;
 #[path = "../../src/server.rs"]
 mod server;
 mod store;
+#[allow(dead_code)]
+#[path = "../../src/timing/mod.rs"]
+mod timing;
 
 use clap::Parser;
 use rustix::fd::{FromRawFd as _, OwnedFd, RawFd};
@@ -41,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // SAFETY: the agent opened the descriptor for us alone; nothing else in this process uses it.
     let socket = unsafe { OwnedFd::from_raw_fd(arguments.control_fd) };
     let control = control::Control::new(socket, true);
-    server::serve(store, fuse::Mount::new()?, control)?;
+    server::serve(store, fuse::Mount::new()?, control, None)?;
     Ok(())
 }
 

@@ -27,6 +27,7 @@ impl Clock {
 
 /// As the session gives it.
 #[allow(dead_code)]
+#[derive(Clone, Copy)]
 pub struct Request {
     pub submit_ns: u64,
     pub disk: u16,
@@ -44,6 +45,10 @@ impl Store {
             disks,
             space: vec![0; MAX_REQUEST_BYTES],
         }
+    }
+
+    pub fn requests(&self) -> u64 {
+        0
     }
 
     pub fn space(&mut self) -> &mut [u8] {

@@ -4,13 +4,19 @@ use super::protocol::{
     self as p, Attr, AttrOut, EntryOut, FallocateIn, InHeader, InitIn, InitOut, OpenOut, OutHeader,
     ReadIn, StatfsOut, WriteIn, WriteOut, opcode,
 };
-use crate::store::{Request, Store};
+use crate::{
+    store::{Request, Store},
+    timing::Timing,
+};
 use fscost_recording::{ErrorKind, MAX_REQUEST_BYTES, Op};
 use rustix::{
     fd::{AsFd as _, OwnedFd},
     io::Errno,
 };
-use std::io::{IoSlice, IoSliceMut};
+use std::{
+    io::{IoSlice, IoSliceMut},
+    sync::Arc,
+};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// A write's header and arguments; what follows them is content.
@@ -34,9 +40,10 @@ pub enum Step {
 
 /// One connection.
 pub struct Session {
-    connection: OwnedFd,
+    connection: Arc<OwnedFd>,
     arguments: [u8; ARGUMENTS_BYTES],
     read_buffer: Vec<u8>,
+    timing: Option<Arc<Timing>>,
 }
 
 /// What to answer.
@@ -47,12 +54,14 @@ enum Reply<'a> {
 }
 
 impl Session {
-    /// Serve the kernel's requests of `connection` (non-blocking).
-    pub fn new(connection: OwnedFd) -> Self {
+    /// Serve the kernel's requests of `connection` (non-blocking). Replies of disks that have a
+    /// model are sent by `timing`.
+    pub fn new(connection: OwnedFd, timing: Option<Arc<Timing>>) -> Self {
         Self {
-            connection,
+            connection: Arc::new(connection),
             arguments: [0; ARGUMENTS_BYTES],
             read_buffer: vec![0; MAX_REQUEST_BYTES],
+            timing,
         }
     }
 
@@ -106,17 +115,6 @@ impl Session {
             .nodeid
             .checked_sub(FIRST_NODE)
             .and_then(|d| u16::try_from(d).ok());
-        let request = |op, offset, length| {
-            disk.map(|disk| Request {
-                submit_ns,
-                disk,
-                op,
-                offset,
-                length,
-                fua: false,
-            })
-            .ok_or(Errno::ISDIR)
-        };
         match header.opcode {
             opcode::INIT => {
                 let out = self.init();
@@ -154,56 +152,104 @@ impl Session {
                 }),
             ),
             opcode::RELEASE | opcode::FLUSH => self.reply(header.unique, &Reply::Bytes(&[])),
-            opcode::READ => {
-                let done = self.body::<ReadIn>().and_then(|arguments| {
-                    let length = arguments.size as usize;
-                    let into = self.read_buffer.get_mut(..length).ok_or(Errno::INVAL)?;
-                    let read = request(Op::Read, arguments.offset, length as u64)?;
-                    store.read(read, into).map(|()| length).map_err(errno_of)
-                });
-                match done {
-                    Ok(length) => {
-                        self.reply(header.unique, &Reply::Bytes(&self.read_buffer[..length]))
-                    }
+            opcode::READ | opcode::WRITE | opcode::FSYNC | opcode::FALLOCATE => {
+                match self.request(header, received, submit_ns) {
+                    Ok(request) => self.transfer(header.unique, request, store),
                     Err(errno) => self.reply(header.unique, &Reply::Error(errno)),
                 }
             }
-            opcode::WRITE => {
-                let content_bytes = received.saturating_sub(ARGUMENTS_BYTES);
-                let done = self.body::<WriteIn>().and_then(|arguments| {
-                    if arguments.size as usize != content_bytes {
-                        return Err(Errno::INVAL);
-                    }
-                    store
-                        .request(request(Op::Write, arguments.offset, content_bytes as u64)?)
-                        .map_err(errno_of)?;
-                    Ok(WriteOut {
-                        size: arguments.size,
-                        padding: 0,
-                    })
-                });
-                self.answer(header.unique, done)
-            }
-            opcode::FSYNC => {
-                let done = request(Op::Flush, 0, 0)
-                    .and_then(|flush| store.request(flush).map_err(errno_of));
-                self.answer(header.unique, done.map(|()| [0u8; 0]))
-            }
-            opcode::FALLOCATE => {
-                let done = self.body::<FallocateIn>().and_then(|arguments| {
-                    let op = match arguments.mode & !p::FALLOC_FL_KEEP_SIZE {
-                        p::FALLOC_FL_PUNCH_HOLE => Op::Punch,
-                        p::FALLOC_FL_ZERO_RANGE => Op::WriteZeroes,
-                        _ => return Err(Errno::OPNOTSUPP),
-                    };
-                    store
-                        .request(request(op, arguments.offset, arguments.length)?)
-                        .map_err(errno_of)
-                });
-                self.answer(header.unique, done.map(|()| [0u8; 0]))
-            }
             // ENOSYS tells the kernel not to ask again (INTERRUPT, ACCESS, xattrs …).
             _ => self.reply(header.unique, &Reply::Error(Errno::NOSYS)),
+        }
+    }
+
+    /// What the disk is asked to do.
+    fn request(
+        &self,
+        header: &InHeader,
+        received: usize,
+        submit_ns: u64,
+    ) -> Result<Request, Errno> {
+        let disk = header.nodeid.checked_sub(FIRST_NODE);
+        let disk = disk.and_then(|disk| u16::try_from(disk).ok());
+        let (op, offset, length) = match header.opcode {
+            opcode::READ => {
+                let arguments = self.body::<ReadIn>()?;
+                if arguments.size as usize > self.read_buffer.len() {
+                    return Err(Errno::INVAL);
+                }
+                (Op::Read, arguments.offset, u64::from(arguments.size))
+            }
+            opcode::WRITE => {
+                let arguments = self.body::<WriteIn>()?;
+                let content_bytes = received.saturating_sub(ARGUMENTS_BYTES);
+                if arguments.size as usize != content_bytes {
+                    return Err(Errno::INVAL);
+                }
+                (Op::Write, arguments.offset, content_bytes as u64)
+            }
+            opcode::FSYNC => (Op::Flush, 0, 0),
+            _ => {
+                let arguments = self.body::<FallocateIn>()?;
+                let op = match arguments.mode & !p::FALLOC_FL_KEEP_SIZE {
+                    p::FALLOC_FL_PUNCH_HOLE => Op::Punch,
+                    p::FALLOC_FL_ZERO_RANGE => Op::WriteZeroes,
+                    _ => return Err(Errno::OPNOTSUPP),
+                };
+                (op, arguments.offset, arguments.length)
+            }
+        };
+        Ok(Request {
+            submit_ns,
+            disk: disk.ok_or(Errno::ISDIR)?,
+            op,
+            offset,
+            length,
+            fua: false,
+        })
+    }
+
+    /// Carry a request out; its reply goes at once, or when the disk's model says.
+    fn transfer(
+        &mut self,
+        unique: u64,
+        mut request: Request,
+        store: &mut Store,
+    ) -> Result<(), Errno> {
+        let timing = self.timing.as_ref();
+        let ticket = timing
+            .and_then(|timing| timing.submit(store.requests(), std::slice::from_ref(&request)));
+        if let Some(ticket) = &ticket {
+            request.submit_ns = ticket.submit_ns;
+        }
+        let length = request.length as usize;
+        let done = if request.op == Op::Read {
+            store.read(request, &mut self.read_buffer[..length])
+        } else {
+            store.request(request)
+        };
+        let written = WriteOut {
+            size: length as u32,
+            padding: 0,
+        };
+        let reply = match (done, request.op) {
+            (Err(error), _) => Reply::Error(errno_of(error)),
+            (Ok(()), Op::Read) => Reply::Bytes(&self.read_buffer[..length]),
+            (Ok(()), Op::Write) => Reply::Bytes(written.as_bytes()),
+            (Ok(()), _) => Reply::Bytes(&[]),
+        };
+        match (timing, ticket) {
+            (Some(timing), Some(ticket)) => {
+                let message = encoded(unique, &reply);
+                let connection = Arc::clone(&self.connection);
+                // A connection that is gone ends the session, too.
+                let send = move || {
+                    let _ = send(&connection, &[IoSlice::new(&message)]);
+                };
+                timing.reply(ticket, Box::new(send));
+                Ok(())
+            }
+            _ => self.reply(unique, &reply),
         }
     }
 
@@ -266,24 +312,50 @@ impl Session {
     }
 
     fn reply(&self, unique: u64, reply: &Reply) -> Result<(), Errno> {
-        let (error, body) = match reply {
-            Reply::Error(errno) => (-errno.raw_os_error(), &[][..]),
-            Reply::Bytes(bytes) => (0, *bytes),
-            Reply::None => return Ok(()),
-        };
-        let header = OutHeader {
-            len: (size_of::<OutHeader>() + body.len()) as u32,
-            error,
-            unique,
-        };
-        match rustix::io::writev(
-            self.connection.as_fd(),
-            &[IoSlice::new(header.as_bytes()), IoSlice::new(body)],
-        ) {
-            // ENOENT: nobody waits for the answer any more.
-            Ok(_) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(errno),
+        match reply {
+            Reply::None => Ok(()),
+            Reply::Error(_) => send(
+                &self.connection,
+                &[IoSlice::new(header_of(unique, reply).as_bytes())],
+            ),
+            Reply::Bytes(body) => send(
+                &self.connection,
+                &[
+                    IoSlice::new(header_of(unique, reply).as_bytes()),
+                    IoSlice::new(body),
+                ],
+            ),
         }
+    }
+}
+
+fn header_of(unique: u64, reply: &Reply) -> OutHeader {
+    let (error, body_bytes) = match reply {
+        Reply::Error(errno) => (-errno.raw_os_error(), 0),
+        Reply::Bytes(body) => (0, body.len()),
+        Reply::None => (0, 0),
+    };
+    OutHeader {
+        len: (size_of::<OutHeader>() + body_bytes) as u32,
+        error,
+        unique,
+    }
+}
+
+/// A reply that is sent later.
+fn encoded(unique: u64, reply: &Reply) -> Vec<u8> {
+    let mut message = header_of(unique, reply).as_bytes().to_vec();
+    if let Reply::Bytes(body) = reply {
+        message.extend_from_slice(body);
+    }
+    message
+}
+
+fn send(connection: &OwnedFd, message: &[IoSlice<'_>]) -> Result<(), Errno> {
+    match rustix::io::writev(connection.as_fd(), message) {
+        // ENOENT: nobody waits for the answer any more.
+        Ok(_) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno),
     }
 }
 

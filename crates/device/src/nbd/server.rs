@@ -5,6 +5,7 @@ use crate::{
     control::{Control, Next},
     server::{IDLE, Outcome},
     store::Store,
+    timing::Timing,
 };
 use fscost_recording::DiskInfo;
 use rustix::{
@@ -74,11 +75,17 @@ impl Address {
 /// What all connections share.
 pub struct Shared {
     store: Mutex<Option<Store>>,
+    timing: Option<Arc<Timing>>,
     served: AtomicU64,
     clients: AtomicUsize,
 }
 
 impl Shared {
+    /// The models of the disks, if any has one.
+    pub fn timing(&self) -> Option<&Timing> {
+        self.timing.as_deref()
+    }
+
     /// Do something with the store, alone; an error once the recording is finished.
     pub fn with_store<T>(
         &self,
@@ -104,12 +111,14 @@ pub fn serve(
     store: Store,
     listener: &UnixListener,
     mut control: Control,
+    timing: Option<Arc<Timing>>,
 ) -> Result<Outcome, Errno> {
     let disks: Arc<[DiskInfo]> = store.disks().into();
     control.ready(&store, None)?;
     listener.set_nonblocking(true).map_err(errno_of)?;
     let shared = Arc::new(Shared {
         store: Mutex::new(Some(store)),
+        timing,
         served: AtomicU64::new(0),
         clients: AtomicUsize::new(0),
     });
@@ -141,7 +150,8 @@ pub fn serve(
                         let Some(store) = store.take() else {
                             return Ok(Outcome::AgentGone);
                         };
-                        let finished = store.finish();
+                        let timed = shared.timing().map_or(Ok(()), Timing::finish);
+                        let finished = timed.and_then(|()| store.finish());
                         if next == Next::Gone {
                             return Ok(Outcome::AgentGone);
                         }

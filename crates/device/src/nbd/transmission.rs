@@ -1,4 +1,5 @@
-//! Requests of one client, one at a time, to the store.
+//! Requests of one client to the store, one at a time; where the disk has a model, their replies
+//! wait for it, and the next request does not wait for them.
 
 use super::{
     handshake::Agreed,
@@ -9,8 +10,13 @@ use super::{
     server::Shared,
 };
 use crate::store::{self, Store};
+use crate::timing::{Ticket, run_first};
 use fscost_recording::{DiskInfo, ErrorKind, MAX_REQUEST_BYTES, Op};
-use std::io::{self, IoSlice, Read, Write};
+use std::{
+    io::{self, IoSlice, Read, Write},
+    os::unix::net::UnixStream,
+    sync::{Arc, Mutex, PoisonError},
+};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// The protocol's default limit for a client that was told no other.
@@ -18,11 +24,16 @@ const LONGEST_REQUEST_BYTES: usize = 32 << 20;
 
 /// Serve until the client leaves.
 pub fn serve(
-    stream: &mut (impl Read + Write),
+    stream: &mut UnixStream,
     agreed: Agreed,
     disk: &DiskInfo,
     shared: &Shared,
 ) -> io::Result<()> {
+    if shared.timing().is_some() {
+        run_first();
+    }
+    // Replies that wait come from another thread.
+    let replies = Arc::new(Mutex::new(stream.try_clone()?));
     let mut buffer = Vec::new();
     loop {
         let mut request = Request::new_zeroed();
@@ -54,8 +65,21 @@ pub fn serve(
         if request.command == command::WRITE {
             stream.read_exact(&mut buffer)?;
         }
-        let result = execute(&request, agreed.disk as u16, disk, shared, &mut buffer);
-        reply(stream, &request, agreed.structured, result, &buffer)?;
+        let (result, ticket) = execute(&request, agreed.disk as u16, disk, shared, &mut buffer);
+        match (ticket, shared.timing()) {
+            (Some(ticket), Some(timing)) => {
+                let mut message = Vec::new();
+                reply(&mut message, &request, agreed.structured, result, &buffer)?;
+                let replies = Arc::clone(&replies);
+                // A client that is gone ends its connection's thread, too.
+                let send = move || drop(lock(&replies).write_all(&message));
+                timing.reply(ticket, Box::new(send));
+            }
+            _ => {
+                let mut stream = lock(&replies);
+                reply(&mut *stream, &request, agreed.structured, result, &buffer)?;
+            }
+        }
         // Nothing large is kept for a client that once asked for it.
         buffer.truncate(MAX_REQUEST_BYTES);
         buffer.shrink_to(MAX_REQUEST_BYTES);
@@ -68,7 +92,35 @@ fn execute(
     disk: &DiskInfo,
     shared: &Shared,
     buffer: &mut [u8],
-) -> Result<(), Error> {
+) -> (Result<(), Error>, Option<Ticket>) {
+    let request = match asked(request, disk_number, disk) {
+        Ok(request) => request,
+        Err(error) => return (Err(error), None),
+    };
+    let mut ticket = None;
+    let done = shared.with_store(|store| {
+        let mut parts = in_parts(store::Request {
+            submit_ns: store.clock().now_ns(),
+            ..request
+        });
+        // Behind the store's lock, so that the model sees requests in the order of the recording.
+        let timing = shared.timing();
+        ticket = timing.and_then(|timing| timing.submit(store.requests(), &parts));
+        if let Some(ticket) = &ticket {
+            parts
+                .iter_mut()
+                .for_each(|part| part.submit_ns = ticket.submit_ns);
+        }
+        carry_out(store, &parts, buffer).map_err(|error| match error.kind {
+            ErrorKind::Invalid => Error::Invalid,
+            _ => Error::Io,
+        })
+    });
+    (done, ticket)
+}
+
+/// The request, checked; not submitted yet.
+fn asked(request: &Request, disk_number: u16, disk: &DiskInfo) -> Result<store::Request, Error> {
     let offset = request.offset.get();
     let length = u64::from(request.length.get());
     let op = match request.command.get() {
@@ -82,48 +134,48 @@ fn execute(
     if op != Op::Flush {
         check(op, offset, length, disk)?;
     }
-    let fua = request.flags.get() & command_flag::FUA != 0 && op != Op::Read;
-    shared.with_store(|store| {
-        let submit_ns = store.clock().now_ns();
-        let part = |offset, length| store::Request {
-            submit_ns,
-            disk: disk_number,
-            op,
-            offset,
-            length,
-            fua,
-        };
-        match op {
-            Op::Flush => store.request(part(0, 0)),
-            Op::Read | Op::Write => in_parts(store, op, offset, buffer, part),
-            _ => store.request(part(offset, length)),
-        }
-        .map_err(|error| match error.kind {
-            ErrorKind::Invalid => Error::Invalid,
-            _ => Error::Io,
-        })
+    let is_flush = op == Op::Flush;
+    Ok(store::Request {
+        submit_ns: 0,
+        disk: disk_number,
+        op,
+        offset: if is_flush { 0 } else { offset },
+        length: if is_flush { 0 } else { length },
+        fua: request.flags.get() & command_flag::FUA != 0 && op != Op::Read,
     })
 }
 
-/// A recorded request has a limit that a client's has not.
-fn in_parts(
-    store: &mut Store,
-    op: Op,
-    mut offset: u64,
-    buffer: &mut [u8],
-    part: impl Fn(u64, u64) -> store::Request,
-) -> fscost_recording::Result<()> {
-    for piece in buffer.chunks_mut(MAX_REQUEST_BYTES) {
-        let request = part(offset, piece.len() as u64);
-        if op == Op::Read {
-            store.read(request, piece)?;
-        } else {
-            store.space()[..piece.len()].copy_from_slice(piece);
-            store.request(request)?;
-        }
-        offset += piece.len() as u64;
+/// A recorded request with content has a limit that a client's has not.
+fn in_parts(request: store::Request) -> Vec<store::Request> {
+    let most = MAX_REQUEST_BYTES as u64;
+    if request.length <= most || !matches!(request.op, Op::Read | Op::Write) {
+        return vec![request];
     }
-    Ok(())
+    let begins = (0..request.length).step_by(MAX_REQUEST_BYTES);
+    let part = |begin| store::Request {
+        offset: request.offset + begin,
+        length: most.min(request.length - begin),
+        ..request
+    };
+    begins.map(part).collect()
+}
+
+fn carry_out(
+    store: &mut Store,
+    parts: &[store::Request],
+    buffer: &mut [u8],
+) -> fscost_recording::Result<()> {
+    let pieces = buffer.chunks_mut(MAX_REQUEST_BYTES);
+    match parts {
+        [only] if !matches!(only.op, Op::Read | Op::Write) => store.request(*only),
+        _ => parts.iter().zip(pieces).try_for_each(|(part, piece)| {
+            if part.op == Op::Read {
+                return store.read(*part, piece);
+            }
+            store.space()[..piece.len()].copy_from_slice(piece);
+            store.request(*part)
+        }),
+    }
 }
 
 fn check(op: Op, offset: u64, length: u64, disk: &DiskInfo) -> Result<(), Error> {
@@ -189,6 +241,10 @@ fn reply(
             write_all(stream, head.as_bytes(), body.as_bytes())
         }
     }
+}
+
+fn lock(stream: &Mutex<UnixStream>) -> std::sync::MutexGuard<'_, UnixStream> {
+    stream.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Both in one call where the socket takes both: a small reply is then one message.

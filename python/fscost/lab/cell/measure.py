@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fscost import capture, host, profile
+from fscost import capture, files, host, profile
 from fscost.errors import DiskFullError, FscostError, HostError
 from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.cell import plan
+from fscost.lab.cell.completions import Completions
 from fscost.lab.cell.events import Event, Failed, OverdueError, ProtocolError
 from fscost.lab.cell.samples import samples
 from fscost.lab.cell.story import Story
@@ -40,6 +41,7 @@ def measure(
     keep = False
     is_recorded = built["disk_server"] is not None
     try:
+        _write_models(cell, options, paths)
         disks, inspects = ([each["name"] for each in built[kind]] for kind in ("disks", "inspect"))
         story = Story(plan.interval_names(cell), disks, inspects, on_step)
         result = _run(cell, options, story, built, agent, in_guest)
@@ -75,6 +77,9 @@ def measure(
         # Ctrl-C included: a partial recording is of no use to anybody, and may be large.
         if not keep:
             paths.recording.unlink(missing_ok=True)
+        for disk in plan.timed_disks(cell):
+            paths.model(disk.name).unlink(missing_ok=True)
+        paths.completions.unlink(missing_ok=True)
         _remove_if_empty(paths.agent_errors)
     result.recording = paths.recording if keep and paths.recording.exists() else None
     result.output = paths.output if paths.output.exists() else None
@@ -152,7 +157,8 @@ def _prove(paths: plan.Paths, story: Story, result: CellResult) -> tuple[str, st
         capture.KernelInterval(interval.name, interval.counters) for interval in story.intervals
     ]
     try:
-        _, result.recorded = capture.write_requests(paths.recording, paths.requests)
+        completions = Completions(paths.completions) if plan.timed_disks(result.cell) else None
+        _, result.recorded = capture.write_requests(paths.recording, paths.requests, completions)
         different = capture.differences(result.recorded, kernel)
         if different:
             return "conservation", "the recording and the kernel disagree: " + "; ".join(different)
@@ -211,6 +217,12 @@ def _last_words(errors: Path) -> str:
     except OSError:
         return ""
     return f"\n{words}" if words else ""
+
+
+def _write_models(cell: Cell, options: LabOptions, paths: plan.Paths) -> None:
+    for disk in plan.timed_disks(cell):
+        with files.creating(paths.model(disk.name)) as file:
+            file.write(options.device_models[disk.model].encode())
 
 
 def _make_folder(folder: Path) -> None:

@@ -39,6 +39,15 @@ class Paths:
         return self.cell_dir / "requests.parquet"
 
     @property
+    def completions(self) -> Path:
+        """When the models of its disks completed each request, and when its reply was sent."""
+        return self.cell_dir / "completions"
+
+    def model(self, disk: str) -> Path:
+        """The device model of a disk."""
+        return self.cell_dir / f"{disk}.toml"
+
+    @property
     def output(self) -> Path:
         """What the commands printed."""
         return self.cell_dir / "output.log"
@@ -92,7 +101,22 @@ def disk_server(cell: Cell, options: LabOptions, binaries: Binaries) -> list[str
             "--disk",
             f"{disk.name}={sizes[disk.name]},logical={disk.logical_block_bytes},physical={disk.physical_block_bytes}",
         ]
-    return command
+    return command + _timing(cell, Paths(options.cell_dir.absolute()))
+
+
+def timed_disks(cell: Cell) -> list[DiskSpec]:
+    """The disks that have a device model."""
+    return [disk for disk in cell.profile.disks if disk.model]
+
+
+def _timing(cell: Cell, paths: Paths) -> list[str]:
+    """What the disk server is told of models; nothing where no disk has one."""
+    words = []
+    for disk in timed_disks(cell):
+        words += ["--model", f"{disk.name}={paths.model(disk.name)}"]
+    if words:
+        words += ["--seed", str(cell.seed), "--completions", str(paths.completions)]
+    return words
 
 
 def build(cell: Cell, options: LabOptions, formatted: FormatPlan, place: Place) -> dict[str, Any]:

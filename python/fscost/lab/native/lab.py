@@ -64,6 +64,11 @@ class NativeLab:
     def why_not(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
         """None when the cell can run here; else what is missing and what would enable it."""
         profile = cell.profile
+        if self._device is not None and (timed := plan.timed_disks(cell)):
+            return (
+                f"{profile.name} names a model for disk {timed[0].name} and --device a real device;"
+                " drop one of the two"
+            )
         if self._device is not None and len(profile.disks) != 1:
             return f"{profile.name} needs {len(profile.disks)} disks and --device names one; run it on recorded disks, without --device"
         if profile.array is not None:

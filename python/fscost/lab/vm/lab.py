@@ -138,6 +138,13 @@ class VmLab:
         """None when the cell can run here; else what is missing and what would enable it."""
         if len(cell.profile.disks) > MAX_DISKS:
             return f"{cell.profile.name} has {len(cell.profile.disks)} disks; a guest has room for {MAX_DISKS}"
+        timed = plan.timed_disks(cell)
+        if timed and self._accelerated().is_emulated:
+            return (
+                f"disk {timed[0].name} is to take the time of {timed[0].model}, and the clock of an"
+                " emulated guest counts instructions, so it cannot wait for a disk; use"
+                " `--lab native`, or a host where guests run under KVM"
+            )
         kernel, array = self._guest_kernel(cell.profile), cell.profile.array
         if array is not None and not image.assembles(kernel, array.level):
             return f"Linux {kernel.version} has no md level {array.level}; name another guest kernel with --kernel"

@@ -1,0 +1,149 @@
+//! Disks with the timing of a model: a request is carried out and recorded at once, and its reply
+//! waits until the model has completed it.
+//!
+//! A model sees each request at the instant at which the recording says that it was submitted, so
+//! that the same submissions always have the same completions. A thread of its own sends replies.
+
+mod completions;
+mod models;
+mod queue;
+mod timer;
+
+pub use completions::Completions;
+pub use models::Models;
+pub use queue::{Reply, Ticket};
+pub use timer::run_first;
+
+use crate::store::{Clock, Request};
+use queue::{Due, Queue};
+use std::{
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
+};
+use timer::{Timer, Waiter};
+
+/// The models of a cell's disks, and the replies that wait for them.
+pub struct Timing {
+    shared: Arc<Shared>,
+    sender: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    completions: Mutex<Completions>,
+    timer: Timer,
+    clock: Clock,
+}
+
+struct State {
+    queue: Queue,
+    is_ending: bool,
+}
+
+impl Timing {
+    /// Start the thread that sends replies.
+    pub fn start(models: Models, clock: Clock, completions: Completions) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                queue: Queue::new(models.devices),
+                is_ending: false,
+            }),
+            completions: Mutex::new(completions),
+            timer: Timer::new(clock)?,
+            clock,
+        });
+        let sender = std::thread::Builder::new().name("reply".into()).spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                let _guard = AbortOnPanic;
+                shared.send_replies();
+            }
+        })?;
+        Ok(Self {
+            shared,
+            sender: Mutex::new(Some(sender)),
+        })
+    }
+
+    /// Submit a request to the model of its disk, and say when; none where the disk has no model.
+    /// `first` is the request's number in the recording. A request that the recording takes in
+    /// `parts` has as many numbers; each part is one request to the model.
+    pub fn submit(&self, first: u64, parts: &[Request]) -> Option<Ticket> {
+        let mut state = self.shared.lock();
+        // Asked under the lock: instants that a model is told never run backwards.
+        let now_ns = self.shared.clock.now_ns();
+        state.queue.submit(now_ns, first, parts)
+    }
+
+    /// Send a reply once the model has completed all parts of its request.
+    pub fn reply(&self, ticket: Ticket, reply: Reply) {
+        let mut state = self.shared.lock();
+        let due = state.queue.reply(ticket, reply);
+        self.shared.timer.set(state.queue.next_ns());
+        drop(state);
+        if let Some(due) = due {
+            self.shared.send(vec![due]);
+        }
+    }
+
+    /// Send all replies that still wait, at once, and store what was noted of the sent ones.
+    pub fn finish(&self) -> fscost_recording::Result<()> {
+        let mut state = self.shared.lock();
+        state.is_ending = true;
+        let left = state.queue.drain();
+        // An instant long past: the sender wakes, and ends.
+        self.shared.timer.set(Some(1));
+        drop(state);
+        self.shared.send(left);
+        if let Some(sender) = lock(&self.sender).take() {
+            // It cannot have panicked: that would have ended the process.
+            let _ = sender.join();
+        }
+        lock(&self.shared.completions).finish()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    fn send_replies(&self) {
+        run_first();
+        let mut waiter = Waiter::new();
+        loop {
+            let now_ns = self.timer.wait(&mut waiter);
+            let mut state = self.lock();
+            if state.is_ending {
+                return;
+            }
+            let due = state.queue.advance(now_ns);
+            self.timer.set(state.queue.next_ns());
+            drop(state);
+            self.send(due);
+        }
+    }
+
+    fn send(&self, due: Vec<Due>) {
+        for each in due {
+            (each.reply)();
+            lock(&self.completions).note(&each.parts, self.clock.now_ns());
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Without its sender, each request would hang in the kernel for ever.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Model files of the disks.
+
+use fscost_latency::{Device, Model};
+use fscost_recording::DiskInfo;
+use std::path::PathBuf;
+
+/// Of each disk its device, unless it completes requests at once.
+pub struct Models {
+    pub(super) devices: Vec<Option<Device>>,
+}
+
+impl Models {
+    /// Read the files that disks have been given by name.
+    pub fn read(
+        disks: &[DiskInfo],
+        files: &[(String, PathBuf)],
+        seed: u64,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
+        let mut devices: Vec<_> = disks.iter().map(|_| None).collect();
+        for (name, path) in files {
+            let found = disks.iter().position(|disk| disk.name == *name);
+            let index = found.ok_or_else(|| format!("--model: no disk is called {name:?}"))?;
+            let shown = path.display().to_string();
+            let text =
+                std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
+            let model = Model::parse(&shown, &text)?;
+            // Each disk makes choices of its own.
+            let seed = seed.wrapping_add(index as u64);
+            let device = || Device::new(&model, disks[index].size_bytes, seed);
+            devices[index] = (!model.is_instant()).then(device);
+        }
+        Ok(Self { devices })
+    }
+
+    /// True if every disk completes requests at once.
+    pub fn is_empty(&self) -> bool {
+        self.devices.iter().all(Option::is_none)
+    }
+}

@@ -1,0 +1,192 @@
+"""Times of a cell's disks that have a device model, as metrics of its phases; and when each disk
+was busy, as a table (docs/time.md)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fscost import files
+from fscost.lab.base import CellResult, Sample
+from fscost.lab.cell.plan import Paths, timed_disks
+from fscost.results import METRICS, TOTAL
+
+OPS: Mapping[str, tuple[str, ...]] = {"read": ("read",), "write": ("write",), "flush": ("flush",)}
+PERCENTILES = (50, 99)
+DEVICE_MODELS = "device_models"
+"""The fact of a cell that names the model of each disk."""
+HISTOGRAMS = "latency_histograms"
+"""The fact of a cell with the latencies of each disk's requests: upper bounds in nanoseconds, each
+the double of the one before, and how many requests lie below."""
+TIMELINE_BIN_NS = 100_000_000
+_BEFORE = "before"
+Numbers = npt.NDArray[np.int64]
+Bins = npt.NDArray[np.float64]
+TIMELINE = pa.schema(
+    [
+        pa.field("disk", pa.string()),
+        pa.field("begin_ns", pa.uint64()),
+        pa.field("utilisation", pa.float64()),
+        pa.field("queue_depth_mean", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Requests of modelled disks, by submission."""
+
+    op: npt.NDArray[np.str_]
+    submit_ns: Numbers
+    latency_ns: Numbers
+    late_ns: Numbers
+    length: Numbers
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> "Requests":
+        """Those chosen."""
+        return Requests(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+    @property
+    def complete_ns(self) -> Numbers:
+        """When the model completed each."""
+        return self.submit_ns + self.latency_ns
+
+
+def add_to(result: CellResult, cell_dir: Path) -> None:
+    """The metrics of each phase and of the measured phases together, of each disk and of all."""
+    disks = {disk.name: disk.model for disk in timed_disks(result.cell)}
+    if not disks or result.status != "done":
+        return
+    result.facts[DEVICE_MODELS] = disks
+    table = pq.read_table(Paths(cell_dir).requests)
+    of_disks = {disk: _requests(table, disk) for disk in disks}
+    result.facts[HISTOGRAMS] = {disk: _histograms(found) for disk, found in of_disks.items()}
+    _write_timeline(cell_dir / "timeline.parquet", of_disks)
+    phases = {sample.phase: sample.measured for sample in result.samples}
+    spans = {
+        each.name: (each.begin_ns, each.end_ns) for each in result.recorded if each.name in phases
+    }
+    several = len(result.cell.profile.disks) > 1
+    for disk, found in (of_disks if several else {}).items():
+        result.samples += _samples(disk, found, spans, phases)
+    result.samples += _samples("", _joined(list(of_disks.values())), spans, phases)
+
+
+def _requests(table: pa.Table, disk: str) -> Requests:
+    import pyarrow.compute as pc
+
+    table = table.filter(pc.equal(table["disk"].cast(pa.string()), disk))
+    table = table.filter(pc.is_valid(table["latency_ns"]))
+    numbers = ("submit_ns", "latency_ns", "late_ns", "length")
+    columns = [table[name].to_numpy().astype(np.int64) for name in numbers]
+    op = np.asarray(table["op"].cast(pa.string()).to_pylist(), dtype=np.str_)
+    return Requests(op, *columns)
+
+
+def _joined(parts: list[Requests]) -> Requests:
+    names = Requests.__dataclass_fields__
+    found = Requests(*(np.concatenate([getattr(each, name) for each in parts]) for name in names))
+    order = np.argsort(found.submit_ns, kind="stable")
+    return Requests(*(getattr(found, name)[order] for name in names))
+
+
+def _samples(
+    disk: str,
+    found: Requests,
+    spans: Mapping[str, tuple[int, int]],
+    phases: Mapping[str, bool],
+) -> Iterator[Sample]:
+    chosen = np.zeros(len(found.op), bool)
+    elapsed_ns = 0
+    for phase, (begin_ns, end_ns) in spans.items():
+        inside = (begin_ns <= found.submit_ns) & (found.submit_ns < end_ns)
+        for metric, value in _values(found.where(inside), end_ns - begin_ns):
+            yield Sample(phase, phases[phase], disk, metric, METRICS[metric].unit, value)
+        if phases[phase]:
+            chosen |= inside
+            elapsed_ns += end_ns - begin_ns
+    for metric, value in _values(found.where(chosen), elapsed_ns):
+        yield Sample(TOTAL, True, disk, metric, METRICS[metric].unit, value)
+
+
+def _values(found: Requests, elapsed_ns: int) -> Iterator[tuple[str, float]]:
+    for name, ops in OPS.items():
+        latencies = found.latency_ns[np.isin(found.op, ops)]
+        for percent in PERCENTILES if len(latencies) else ():
+            yield f"{name}_latency_ns_p{percent}", _percentile(latencies, percent)
+    if len(found.op):
+        yield "reply_late_ns_p99", _percentile(found.late_ns, 99)
+        depth, held_ns = _depths(found)
+        busy_ns = int(held_ns[depth > 0].sum())
+        yield "device_utilisation", busy_ns / elapsed_ns if elapsed_ns else 0.0
+        yield "queue_depth_mean", float((depth * held_ns).sum() / busy_ns) if busy_ns else 0.0
+        yield "queue_depth_max", float(depth.max())
+
+
+def _percentile(values: Numbers, percent: int) -> float:
+    """Nearest rank: a time that was really taken."""
+    return float(np.percentile(values, percent, method="inverted_cdf"))
+
+
+def _depths(found: Requests) -> tuple[Numbers, Numbers]:
+    """How many requests were outstanding after each submission and completion, and for how long."""
+    at_ns = np.concatenate([found.submit_ns, found.complete_ns])
+    step = np.repeat([1, -1], len(found.op))
+    order = np.lexsort((step, at_ns))
+    return np.cumsum(step[order]), np.diff(at_ns[order], append=at_ns.max())
+
+
+def _histograms(found: Requests) -> dict[str, dict[str, list[int]]]:
+    return {
+        name: _histogram(latencies)
+        for name, ops in OPS.items()
+        if len(latencies := found.latency_ns[np.isin(found.op, ops)])
+    } | {"late": _histogram(found.late_ns)}
+
+
+def _histogram(values: Numbers) -> dict[str, list[int]]:
+    powers = np.ceil(np.log2(np.maximum(values, 1))).astype(int)
+    used = range(int(powers.min()), int(powers.max()) + 1) if len(powers) else range(0)
+    return {
+        "at_most_ns": [1 << power for power in used],
+        "requests": [int((powers == power).sum()) for power in used],
+    }
+
+
+def _write_timeline(path: Path, of_disks: Mapping[str, Requests]) -> None:
+    """One row for each disk and bin of 100 ms in which it had a request outstanding."""
+    rows: dict[str, list[npt.NDArray[np.generic]]] = {name: [] for name in TIMELINE.names}
+    for disk, found in of_disks.items():
+        if not len(found.op):
+            continue
+        depth, held_ns = _depths(found)
+        begin_ns = np.sort(np.concatenate([found.submit_ns, found.complete_ns]))
+        count = int(begin_ns.max() // TIMELINE_BIN_NS) + 1
+        busy_ns, depth_ns = np.zeros(count), np.zeros(count)
+        for at_ns, each, ns in zip(begin_ns, depth, held_ns, strict=True):
+            _spread(int(at_ns), int(ns), int(each), busy_ns, depth_ns)
+        bins = np.nonzero(busy_ns)[0]
+        rows["disk"].append(np.repeat(disk, len(bins)))
+        rows["begin_ns"].append(bins * TIMELINE_BIN_NS)
+        rows["utilisation"].append(busy_ns[bins] / TIMELINE_BIN_NS)
+        rows["queue_depth_mean"].append(depth_ns[bins] / busy_ns[bins])
+    columns: dict[str, Any] = {
+        name: np.concatenate(parts) if parts else [] for name, parts in rows.items()
+    }
+    with files.creating(path) as file:
+        pq.write_table(pa.table(columns, schema=TIMELINE), file, compression="zstd")
+
+
+def _spread(at_ns: int, ns: int, depth: int, busy_ns: Bins, depth_ns: Bins) -> None:
+    """Add a stretch of one depth to the bins that it touches."""
+    while ns > 0 and depth:
+        index = at_ns // TIMELINE_BIN_NS
+        part = min(ns, (index + 1) * TIMELINE_BIN_NS - at_ns)
+        busy_ns[index] += part
+        depth_ns[index] += part * depth
+        at_ns, ns = at_ns + part, ns - part

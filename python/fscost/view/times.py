@@ -1,0 +1,58 @@
+"""Times of the disks that have a device model: one line for each profile and disk."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fscost.results import TOTAL, RunResults
+from fscost.stats import Row
+from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.units import human_count, human_ns
+
+_OPS = ("read", "write", "flush")
+_TITLE = "Modelled disks, all measured phases; latencies: median, 99th percentile"
+
+
+def models(results: RunResults, profile: str) -> dict[str, str]:
+    """The model of each disk of a profile that has one, by the disk's name."""
+    found = (each for each in results.manifest.profiles if each["name"] == profile)
+    disks = (disk for each in found for disk in each.get("disks", ()))
+    return {disk["name"]: Path(disk["model"]).stem for disk in disks if disk.get("model")}
+
+
+def disk_times(results: RunResults, rows: Sequence[Row], profiles: Sequence[str]) -> Grid:
+    """Of each modelled disk; no rows where there is none. `rows`: those of each disk, too."""
+    values = {(row.profile, row.disk, row.metric): row.median for row in rows if row.phase == TOTAL}
+    lines = []
+    for profile in profiles:
+        of_disks = models(results, profile)
+        several = any(of == profile and disk for of, disk, _ in values)
+        for disk, model in of_disks.items():
+
+            def value(
+                metric: str, profile: str = profile, disk: str = disk if several else ""
+            ) -> float | None:
+                return values.get((profile, disk, metric))
+
+            latencies = [
+                _both(value(f"{op}_latency_ns_p50"), value(f"{op}_latency_ns_p99")) for op in _OPS
+            ]
+            busy, depth = value("device_utilisation"), value("queue_depth_mean")
+            late = value("reply_late_ns_p99")
+            lines.append(
+                [
+                    plain(profile),
+                    plain(f"{disk}: {model}"),
+                    *latencies,
+                    NOTHING if busy is None else f"{busy:.0%}",
+                    NOTHING if depth is None else human_count(round(depth, 1)),
+                    NOTHING if late is None else human_ns(late),
+                ]
+            )
+    head = ("profile", "disk: model", *_OPS, "busy", "depth", "late p99")
+    return Grid(_TITLE, head, lines, left=(0, 1))
+
+
+def _both(median: float | None, most: float | None) -> str:
+    if median is None or most is None:
+        return NOTHING
+    return f"{human_ns(median)}, {human_ns(most)}"

@@ -1,0 +1,112 @@
+"""`--disk NAME=MODEL` on real kernels. Times are asserted as ratios within one run only."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+Run = Callable[..., Any]
+WRITES = "for i in 1 2 3 4; do echo hi >$i; sync $i; done"
+FIO = (
+    "fio --name=r --filename=file --size=4M --bs=4k --direct=1 --ioengine=libaio"
+    " --output-format=json"
+)
+
+
+def model(folder: Path, name: str, **latencies_us: int) -> str:
+    path = folder / f"{name}.toml"
+    fields = [f"{field} = {us}" for field, us in latencies_us.items()]
+    path.write_text("\n".join(["[latency]", 'model = "constant"', *fields, ""]))
+    return str(path)
+
+
+def rows_of(ended: Any) -> dict[tuple[str, str, str], float]:
+    rows = json.loads(ended.stdout)["rows"]
+    return {
+        (row["profile"], row["disk"], row["metric"]): row["median"]
+        for row in rows
+        if row["phase"] == "total"
+    }
+
+
+@pytest.mark.root
+def test_a_run_shows_the_times_of_each_modelled_disk(fscost: Run, tmp_path: Path) -> None:
+    slow = model(tmp_path, "slow", write_us=4000, flush_us=9000)
+    fast = model(tmp_path, "fast", write_us=500, flush_us=700)
+    profile = "ext4 -J device={disk.journal}"
+    arguments = ["compare", "--on", profile, "--on", "ext4", "--size", "64M", "--out", "run"]
+    arguments += ["--disk", f"main={slow}", "--disk", f"journal={fast},size=16M"]
+    arguments += ["--max-repetitions", "1", "--lab", "native", "--by-disk", "--json"]
+    found = rows_of(fscost(*arguments, "--", "sh", "-c", WRITES))
+    assert found[profile, "main", "write_latency_ns_p50"] == 4e6
+    assert found[profile, "journal", "flush_latency_ns_p99"] == 7e5
+    assert found["ext4", "", "write_latency_ns_p99"] == 4e6
+    assert 0 < found["ext4", "", "device_utilisation"] <= 1
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text())
+    disks = manifest["profiles"][0]["disks"]
+    assert [(disk["model"], disk["size_bytes"]) for disk in disks] == [(slow, 0), (fast, 16 << 20)]
+    assert "write_us = 4000" in manifest["options"]["device_models"][slow]
+    cell = next((tmp_path / "run/cells").glob("ext4.0"))
+    table = pq.read_table(cell / "requests.parquet")
+    assert {"offset", "length", "latency_ns", "late_ns", "submit_ns", "disk"} <= set(
+        table.schema.names
+    )
+    assert sorted(each.name for each in cell.iterdir()) == [
+        "output.log",
+        "recording.fscost",
+        "requests.parquet",
+        "timeline.parquet",
+    ]
+    shown = fscost("show", "run", columns=120).stdout
+    assert re.search(r"journal: fast +– +500 µs, 500 µs +700 µs, 700 µs", shown)
+    assert "main timed as slow" in " ".join(shown.split())
+
+
+@pytest.mark.root
+def test_without_models_nothing_is_said_of_them(fscost: Run) -> None:
+    arguments = ["compare", "--on", "ext4", "--size", "64M", "--max-repetitions", "1"]
+    arguments += ["--disk", "main=ram", "--lab", "native", "--out", "run"]
+    shown = fscost(*arguments, "--", "sh", "-c", WRITES).stdout
+    assert "Modelled disks" not in shown
+    assert not any("latency" in metric for *_, metric in rows_of(fscost("show", "run", "--json")))
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_fio_measures_what_the_model_says(fscost: Run, tmp_path: Path) -> None:
+    """The ratio of two models' latencies is the ratio of the least latencies that fio saw in three
+    repetitions of 40 requests, within 3 %: a busy machine only adds."""
+    profiles = {
+        us: f"ext4 --disk main={model(tmp_path, f'm{us}', read_us=us)}" for us in (10_000, 20_000)
+    }
+    arguments = ["compare", "--size", "64M", "--lab", "native", "--keep", "all", "--out", "run"]
+    for profile in profiles.values():
+        arguments += ["--on", profile]
+    arguments += ["--min-repetitions", "3", "--max-repetitions", "3"]
+    prepare = f"{FIO} --rw=write >/dev/null"
+    command = f"{FIO} --rw=randread --iodepth=1 --number_ios=40"
+    fscost(*arguments, "--prepare", prepare, "--", "sh", "-c", command)
+    cells = json.loads((tmp_path / "run/manifest.json").read_text())["cells"]
+    least_ns: dict[str, list[float]] = {}
+    for cell in cells:
+        text = (tmp_path / "run" / cell["output"]).read_text()
+        job = json.loads(text[text.rindex("=== run") :].partition("\n")[2])["jobs"][0]
+        least_ns.setdefault(cell["profile"], []).append(job["read"]["lat_ns"]["min"])
+    fast, slow = (min(least_ns[profile]) for profile in profiles.values())
+    assert slow / fast == pytest.approx(2, rel=0.03)
+
+
+@pytest.mark.root
+def test_requests_of_a_native_disk_wait_side_by_side(fscost: Run, tmp_path: Path) -> None:
+    """The loop driver hands asynchronous direct I/O on without waiting for earlier requests."""
+    slow = model(tmp_path, "slow", read_us=50_000)
+    arguments = ["compare", "--on", "ext4", "--size", "64M", "--lab", "native", "--out", "run"]
+    arguments += ["--disk", f"main={slow}", "--max-repetitions", "1", "--json"]
+    command = f"{FIO} --rw=randread --iodepth=32 --number_ios=128"
+    prepare = f"{FIO} --rw=write >/dev/null"
+    found = rows_of(fscost(*arguments, "--prepare", prepare, "--", "sh", "-c", command))
+    assert found["ext4", "", "queue_depth_max"] >= 32
