@@ -131,11 +131,16 @@ class Source:
 
 
 def sources(
-    recording: Path, *, is_explained: bool, measured: Sequence[str] = (), disk: str | None = None
+    recording: Path,
+    *,
+    is_explained: bool,
+    measured: Sequence[str] = (),
+    disk: str | None = None,
+    begun: capture.Explaining | None = None,
 ) -> list[Source]:
     """The disks of a recording. It is explained only if charges are requested, because that takes
-    most of the time."""
-    begun = capture.Explaining(recording) if is_explained else None
+    most of the time; `begun` where that goes on already."""
+    begun = (begun or capture.Explaining(recording)) if is_explained else None
     facts = capture.info(recording)
     names = [str(each["name"]) for each in facts["disks"]]
     if disk is not None and disk not in names:
