@@ -3,6 +3,7 @@ here."""
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -71,6 +72,13 @@ def why_no_long_tests() -> str | None:
     )
 
 
+def why_no_browser_tests() -> str | None:
+    """None when a page can be opened in the distribution's Chromium."""
+    missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
+    packages = "apt-get install chromium chromium-driver"
+    return f"{' and '.join(missing)} missing: `{packages}`" if missing else None
+
+
 GUESTS_ALONE = (
     "tests/analysis/others/",
     "tests/lab/vm/test_file_systems.py",
@@ -81,7 +89,12 @@ GUESTS_ALONE = (
 )
 """Tests that take nothing of the host but a processor."""
 
-WHY_NOT = {"root": why_no_root_tests, "guest": why_no_guest_tests, "long": why_no_long_tests}
+WHY_NOT = {
+    "root": why_no_root_tests,
+    "guest": why_no_guest_tests,
+    "browser": why_no_browser_tests,
+    "long": why_no_long_tests,
+}
 """By marker."""
 
 

@@ -30,6 +30,8 @@ READS = {
     ("compare", "device"),
     ("compare", "erase_device"),
     ("show", "run"),
+    ("report", "run"),
+    ("plot", "run"),
     ("explain", "sources"),
     ("study run", "resume"),
     ("study run", "modules"),
@@ -45,8 +47,6 @@ READS = {
     ("wear", "source"),
     ("wear", "ssd"),
     ("devices", "name"),
-    ("replay", "source"),
-    ("replay", "disk"),
 }
 """Parameters that name what is read, or a device that is erased only when it is confirmed."""
 PATHS = re.compile(r"\b(FILE|DIR|PATH|VMLINUZ|RECORDING|RUN|OUT|LOG)\b|/dev")
@@ -109,14 +109,14 @@ WRITES = {
         ),
         is_new=True,
     ),
+    ("report", "out"): Writer(("report", "run", "--out", "OUT")),
+    ("plot", "out"): Writer(
+        ("plot", "run", "--chart", "wall_s", "--format", "svg", "--out", "OUT")
+    ),
     ("show", "csv"): Writer(("show", "run", "--csv", "OUT")),
     ("show", "markdown"): Writer(("show", "run", "--markdown", "OUT")),
     ("explain", "parquet"): Writer(
         ("explain", "recording", "--all", "--parquet", "OUT"), is_new=True
-    ),
-    ("replay", "csv"): Writer(("replay", "recording", "--disk", "main=nvme", "--csv", "OUT")),
-    ("replay", "markdown"): Writer(
-        ("replay", "recording", "--disk", "main=nvme", "--markdown", "OUT")
     ),
     ("wear", "csv"): Writer(("wear", "recording", "--ssd", "sd-card-32gb", "--csv", "OUT")),
     ("wear", "markdown"): Writer(

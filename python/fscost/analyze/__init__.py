@@ -1,7 +1,7 @@
 """What each written byte of a recording was, why, and whose: rows, sums of them, and what can be
 said of them in words."""
 
-from fscost.analyze.explain import Explanation, Mark, explain, mark, measured, measured_phases
+from fscost.analyze.explain import Explanation, Mark, explain, mark, measured
 from fscost.analyze.findings import findings
 from fscost.analyze.groups import (
     By,
@@ -16,17 +16,20 @@ from fscost.analyze.groups import (
 )
 from fscost.analyze.instant import Instant, Request, Running, Volatile, at
 from fscost.analyze.journal import Journal, Transaction, journal
+from fscost.analyze.maps import AREAS, Maps, maps
 from fscost.analyze.recovery import BtrfsRecovery, Recovery, XfsRecovery
 from fscost.analyze.report import Report, report
 from fscost.analyze.why import Reason, why
 
 __all__ = [
+    "AREAS",
     "BtrfsRecovery",
     "By",
     "Explanation",
     "Group",
     "Instant",
     "Journal",
+    "Maps",
     "Mark",
     "Reason",
     "Recovery",
@@ -45,9 +48,9 @@ __all__ = [
     "journal",
     "kinds",
     "largest",
+    "maps",
     "mark",
     "measured",
-    "measured_phases",
     "report",
     "total_bytes",
     "unknown_bytes",

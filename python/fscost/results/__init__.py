@@ -1,7 +1,16 @@
 """Samples and manifest of a run on disk, and read back."""
 
 from fscost.results import written
-from fscost.results.load import CELLS, INPUTS, MANIFEST, SAMPLES, RunResults, kept_recording, load
+from fscost.results.load import (
+    CELLS,
+    INPUTS,
+    MANIFEST,
+    SAMPLES,
+    RunResults,
+    kept_recording,
+    load,
+    salvaged,
+)
 from fscost.results.manifest import CellRecord, Manifest, Skipped
 from fscost.results.metrics import METRICS, Combine, Metric
 from fscost.results.store import RunStore
@@ -25,6 +34,7 @@ __all__ = [
     "Skipped",
     "kept_recording",
     "load",
+    "salvaged",
     "to_table",
     "with_totals",
     "written",

@@ -14,7 +14,7 @@ from fscost import files
 from fscost.errors import InputError
 from fscost.results.fields import REMEDY, Fields
 from fscost.results.manifest import CellRecord, Manifest
-from fscost.results.table import SCHEMA, digest
+from fscost.results.table import SCHEMA, digest, to_table
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.parquet"
@@ -49,6 +49,22 @@ def load(folder: Path, *, trust: bool = False) -> RunResults:
         raise InputError(
             f"{folder} holds no run: {error.strerror}", "name the folder that `fscost compare` made"
         ) from error
+
+
+def salvaged(folder: Path, *, trust: bool = False) -> tuple[RunResults, list[str]]:
+    """A run whose samples may be missing or damaged, and one sentence for each such loss. Raises
+    InputError only where the manifest cannot be read: without it nothing has a name."""
+    try:
+        return load(folder, trust=trust), []
+    except InputError as error:
+        try:
+            with files.own_folder(folder, (CELLS, INPUTS), trust=trust) as opened:
+                manifest = _manifest(folder, opened)
+        except OSError:
+            raise error from None
+        return RunResults(folder, manifest, to_table(())), [
+            f"samples are missing: {error.what}; {len(manifest.done)} finished cells are not shown"
+        ]
 
 
 def kept_recording(folder: Path, cell: CellRecord) -> Path | None:

@@ -157,10 +157,11 @@ def way_on(results: RunResults) -> list[str]:
     first = next((profile for profile in results.manifest.profile_names if profile in kept), None)
     if first is None:
         return []
+    folder = shlex.quote(str(results.folder))
+    one = f"fscost explain {folder} --profile {shlex.quote(first)}"
     return [
-        plain(
-            f"Which structures, causes and files: fscost explain {shlex.quote(str(results.folder))} --profile {shlex.quote(first)}"
-        )
+        plain(f"Which structures, causes and files: {one}"),
+        plain(f"One page with charts: fscost report {folder}"),
     ]
 
 

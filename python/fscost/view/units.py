@@ -1,5 +1,7 @@
 """Numbers as people read them."""
 
+import re
+
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -69,3 +71,8 @@ def _three_digits(value: float) -> str:
     if size >= 99.95:
         return f"{value:.0f}"
     return f"{value:.1f}" if size >= 9.995 else f"{value:.2f}"
+
+
+def slug(text: str) -> str:
+    """A name for a file or an anchor."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"

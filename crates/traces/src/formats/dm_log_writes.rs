@@ -7,10 +7,10 @@
 //! request is its number in the log.
 
 use crate::{
-    device_events::range,
+    device_events::{Requests, range},
     disks::Disks,
     error::{Error, ErrorKind, Place, Result},
-    request::{Batch, Kind, Request},
+    request::{Kind, Request},
 };
 use fscost_recording::{self as recording, dm_log_writes::Entries};
 use std::path::{Path, PathBuf};
@@ -28,14 +28,14 @@ impl DmLogWrites {
         })
     }
 
-    /// Adds the requests of the next entry; false at the end.
-    pub(crate) fn next(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
+    /// The requests of the next entry; none at the end.
+    pub(crate) fn next(&mut self, disks: &mut Disks) -> Result<Option<Requests>> {
         let entry = self
             .entries
             .next_entry()
             .map_err(|e| error(&self.path, e))?;
         let Some(entry) = entry else {
-            return Ok(false);
+            return Ok(None);
         };
         let malformed = |problem| {
             Error::new(
@@ -46,22 +46,38 @@ impl DmLogWrites {
             )
         };
         let disk = disks.number(b"log").map_err(malformed)?;
-        if entry.has_flush {
-            batch.add(Request::flush(entry.number, disk));
-        }
-        let kind = if entry.is_discard {
-            Kind::Discard
-        } else {
-            Kind::Write
-        };
-        batch.add(Request {
+        let flush = Request {
             time_ns: entry.number,
             disk,
-            kind,
-            fua: entry.is_fua && kind == Kind::Write,
-            ..range(entry.offset, 1, entry.length).map_err(malformed)?
-        });
-        Ok(true)
+            kind: Kind::Flush,
+            fua: false,
+            offset_bytes: 0,
+            length_bytes: 0,
+        };
+        let place = range(entry.offset, 1, entry.length).map_err(malformed)?;
+        let data = Request {
+            time_ns: entry.number,
+            disk,
+            kind: if entry.is_discard {
+                Kind::Discard
+            } else {
+                Kind::Write
+            },
+            fua: entry.is_fua && !entry.is_discard,
+            ..place
+        };
+        let data = (entry.length > 0).then_some(data);
+        Ok(Some(if entry.has_flush {
+            Requests {
+                first: Some(flush),
+                second: data,
+            }
+        } else {
+            Requests {
+                first: data,
+                second: None,
+            }
+        }))
     }
 }
 

@@ -8,12 +8,13 @@
 
 use super::{
     Text,
-    csv::{fields, integer_of, is_header, kind_of, range_of, time_ns_of},
+    csv::{fields, integer_of, is_header, shown},
 };
 use crate::{
+    device_events::{Requests, range},
     disks::Disks,
     error::Problem,
-    request::{Batch, Request},
+    request::{Kind, Request},
 };
 
 pub(super) const HEADER: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
@@ -25,17 +26,17 @@ pub(crate) struct Msr {
 }
 
 impl Text for Msr {
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        disks: &mut Disks,
-        batch: &mut Batch,
-    ) -> Result<(), Problem> {
+    fn line(&mut self, line: &[u8], number: u64, disks: &mut Disks) -> Result<Requests, Problem> {
         if is_header(line, number, HEADER) {
-            return Ok(());
+            return Ok(Requests::default());
         }
         let [time, host, disk, kind, offset, size, response] = fields(line)?;
+        let kind = match kind {
+            b"Read" => Kind::Read,
+            b"Write" => Kind::Write,
+            _ => return Err(format!("Type is {}, not Read or Write", shown(kind)).into()),
+        };
+        let time_ns = integer_of("Timestamp", time)?.checked_mul(FILETIME_NS);
         integer_of("DiskNumber", disk)?;
         integer_of("ResponseTime", response)?;
         // The files are named like this: usr_0.csv.gz.
@@ -43,12 +44,12 @@ impl Text for Msr {
         self.name.extend_from_slice(host);
         self.name.push(b'_');
         self.name.extend_from_slice(disk);
-        batch.add(Request {
-            time_ns: time_ns_of("Timestamp", time, FILETIME_NS, 1601)?,
-            kind: kind_of("Type", kind, "Read", "Write")?,
+        let place = range(integer_of("Offset", offset)?, 1, integer_of("Size", size)?)?;
+        Ok(Requests::one(Request {
+            time_ns: time_ns.ok_or("Timestamp is later than the year 2185")?,
             disk: disks.number(&self.name)?,
-            ..range_of(("Offset", offset), ("Size", size), 1)?
-        });
-        Ok(())
+            kind,
+            ..place
+        }))
     }
 }

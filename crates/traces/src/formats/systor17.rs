@@ -11,13 +11,14 @@
 
 use super::{
     Text,
-    csv::{fields, integer_of, is_header, kind_of, range_of, shown},
+    csv::{fields, integer_of, is_header, shown},
 };
 use crate::{
+    device_events::{Requests, range},
     disks::Disks,
     error::Problem,
     number::seconds_ns,
-    request::{Batch, Request},
+    request::{Kind, Request},
 };
 
 pub(super) const HEADER: &str = "Timestamp,Response,IOType,LUN,Offset,Size";
@@ -26,15 +27,9 @@ pub(super) const HEADER: &str = "Timestamp,Response,IOType,LUN,Offset,Size";
 pub(crate) struct Systor17;
 
 impl Text for Systor17 {
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        disks: &mut Disks,
-        batch: &mut Batch,
-    ) -> Result<(), Problem> {
+    fn line(&mut self, line: &[u8], number: u64, disks: &mut Disks) -> Result<Requests, Problem> {
         if is_header(line, number, HEADER) {
-            return Ok(());
+            return Ok(Requests::default());
         }
         let [time, response, kind, lun, offset, size] = fields(line)?;
         let seconds = |name: &str, text: &[u8]| {
@@ -45,16 +40,18 @@ impl Text for Systor17 {
             seconds("Response", response)?;
         }
         integer_of("LUN", lun)?;
-        let place = range_of(("Offset", offset), ("Size", size), 1)?;
-        if kind.is_empty() {
-            return Ok(());
-        }
-        batch.add(Request {
+        let place = range(integer_of("Offset", offset)?, 1, integer_of("Size", size)?)?;
+        let kind = match kind {
+            b"R" => Kind::Read,
+            b"W" => Kind::Write,
+            b"" => return Ok(Requests::default()),
+            _ => return Err(format!("IOType is {}, not R, W or blank", shown(kind)).into()),
+        };
+        Ok(Requests::one(Request {
             time_ns,
-            kind: kind_of("IOType", kind, "R", "W")?,
             disk: disks.number(lun)?,
+            kind,
             ..place
-        });
-        Ok(())
+        }))
     }
 }

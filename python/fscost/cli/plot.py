@@ -1,0 +1,80 @@
+"""`fscost plot`: one chart of a run as a picture."""
+
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+import typer
+
+from fscost import files
+from fscost.cli.usage import run_path, some_path
+from fscost.errors import InputError, did_you_mean
+from fscost.results import salvaged
+
+Form = Literal["png", "svg", "html"]
+
+
+def plot(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            parser=run_path, metavar="RUN", help="The folder that `fscost compare` made."
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            parser=some_path,
+            metavar="FILE",
+            help="Write the picture to this file.",
+        ),
+    ],
+    chart: Annotated[
+        str, typer.Option(metavar="NAME", help="Chart to draw; a wrong name lists all.")
+    ] = "causes",
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Profile of a chart that is about one. (default: the first)"
+        ),
+    ] = None,
+    format_: Annotated[
+        Form | None,
+        typer.Option(
+            "--format",
+            help="Form of the picture. (default: by the file's ending)",
+            show_default=False,
+        ),
+    ] = None,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Use a run's folder that another user owns or can write to."),
+    ] = False,
+) -> None:
+    """Draw one chart of a run as PNG, SVG or HTML."""
+    form = format_ or out.suffix.removeprefix(".").lower()
+    if form not in get_args(Form):
+        raise InputError(
+            f"{out} has no known form of picture", "end it in .png, .svg or .html, or add --format"
+        )
+    files.check_output(out)
+    results, damage = salvaged(run, trust=trust)
+    from fscost.report.figures import figures
+    from fscost.report.picture import drawn
+    from fscost.view import repeat
+    from fscost.view.page import page
+
+    found = list(figures(page(results, damage)))
+    named = [figure for figure in found if figure.name == chart]
+    if not named:
+        names = list(dict.fromkeys(figure.name for figure in found))
+        remedy = did_you_mean(chart, names) or f"charts: {', '.join(names) or 'none'}"
+        raise InputError(f"{run} has no chart {chart!r}", remedy)
+    chosen = [figure for figure in named if profile in (None, figure.profile)]
+    if not chosen:
+        of = [figure.profile for figure in named if figure.profile]
+        remedy = f"profiles: {', '.join(of)}" if of else "leave --profile out"
+        raise InputError(f"{run} has no chart {chart!r} of profile {profile!r}", remedy)
+    with files.replacing(out) as file:
+        file.write(drawn(chosen[0].chart, form, repeat.provenance(results)))

@@ -1,0 +1,49 @@
+"""`fscost report`: a run as one HTML file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fscost import files
+from fscost.cli.usage import run_path, some_path
+from fscost.results import salvaged
+
+SUFFIX = "report.html"
+
+
+def report(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            parser=run_path, metavar="RUN", help="The folder that `fscost compare` made."
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            parser=some_path,
+            metavar="FILE.html",
+            help=f"Write the page to this file. (default: RUN/{SUFFIX})",
+            show_default=False,
+        ),
+    ] = None,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Use a run's folder that another user owns or can write to."),
+    ] = False,
+) -> None:
+    """Write one HTML file with the answers, charts and tables of a run."""
+    path = out or run / SUFFIX
+    files.check_output(path)
+    results, damage = salvaged(run, trust=trust)
+    # Charts take a second to import, and a wrong path must be told at once.
+    from fscost.report.html import html_text
+    from fscost.view.page import page
+
+    text = html_text(page(results, damage))
+    with files.replacing(path) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+    print(path)

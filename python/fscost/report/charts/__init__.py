@@ -1,0 +1,20 @@
+"""Functions from tables to figures (Altair charts), for pages, files and notebooks alike."""
+
+from fscost.report.charts.bars import causes, measure, paths, phases, structures
+from fscost.report.charts.maps import block_map, over_time, rewrites, writes_per_place
+from fscost.report.charts.style import LARGE, largest, themed
+
+__all__ = [
+    "LARGE",
+    "block_map",
+    "causes",
+    "largest",
+    "measure",
+    "over_time",
+    "paths",
+    "phases",
+    "rewrites",
+    "structures",
+    "themed",
+    "writes_per_place",
+]

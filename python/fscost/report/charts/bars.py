@@ -1,0 +1,86 @@
+"""Bars: bytes by what they were, and one metric of each profile."""
+
+from typing import Any
+
+import altair as alt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fscost.report.charts.style import (
+    BAR,
+    PALETTE,
+    bytes_axis,
+    colours,
+    fewest,
+    in_order,
+    inline,
+)
+
+_KINDS = ("data", "metadata", "journal")
+
+
+def causes(table: pa.Table) -> Any:
+    """Bytes of each profile stacked by cause: profile, cause, write_bytes."""
+    return _stacked(table.select(["profile", "cause", "write_bytes"]), "profile", "cause")
+
+
+def structures(table: pa.Table) -> Any:
+    """Bytes of each profile stacked by structure: profile, structure, write_bytes."""
+    return _stacked(table.select(["profile", "structure", "write_bytes"]), "profile", "structure")
+
+
+def phases(table: pa.Table) -> Any:
+    """Bytes of each profile stacked by phase: profile, phase, measured, write_bytes."""
+    measured = table.filter(table["measured"]).select(["profile", "phase", "write_bytes"])
+    return _stacked(measured, "profile", "phase")
+
+
+def paths(table: pa.Table) -> Any:
+    """The most expensive files or directories: path, kind, write_bytes."""
+    return _stacked(table, "path", "kind", names=_KINDS)
+
+
+def measure(table: pa.Table, unit: str) -> Any:
+    """One metric: profile, median, low, high (the interval, where there is one)."""
+    data = table.select(["profile", "median", "low", "high"])
+    ends = [pc.max(data[name]).as_py() or 0.0 for name in ("median", "high")]
+    axis = bytes_axis(max(ends)) if unit == "bytes" else alt.Axis(title=unit, tickCount=4)
+    base = alt.Chart(inline(data)).encode(
+        y=alt.Y("profile:N", sort=in_order(data, "profile"), title=None),
+        tooltip=[
+            alt.Tooltip(f"{name}:{kind}")
+            for name, kind in (("profile", "N"), ("median", "Q"), ("low", "Q"), ("high", "Q"))
+        ],
+    )
+    bars = base.mark_bar(color=PALETTE[0], height=BAR * 0.6).encode(x=alt.X("median:Q", axis=axis))
+    ranges = (
+        base.transform_filter(alt.FieldValidPredicate(field="low", valid=True))
+        .mark_rule(strokeWidth=2, color=PALETTE[1])
+        .encode(x="low:Q", x2="high:Q")
+    )
+    return (bars + ranges).properties(height=alt.Step(BAR))
+
+
+def _stacked(table: pa.Table, row: str, part: str, names: tuple[str, ...] = ()) -> Any:
+    few = fewest(table, part, "write_bytes")
+    totals = few.group_by(row).aggregate([("write_bytes", "sum")])
+    most = pc.max(totals["write_bytes_sum"]).as_py() or 0.0
+    order = list(names) or in_order(few, part)
+    # Stacked in the legend's order, by a number: Vega sorts colours by name otherwise.
+    rank = pa.array([order.index(name) for name in few[part].to_pylist()], pa.int64())
+    return (
+        alt.Chart(inline(few.append_column("rank", rank)))
+        .mark_bar(height=BAR * 0.7)
+        .encode(
+            x=alt.X("write_bytes:Q", axis=bytes_axis(most), stack="zero"),
+            y=alt.Y(f"{row}:N", sort=in_order(few, row), title=None),
+            color=alt.Color(f"{part}:N", scale=colours(order), title=None),
+            order=alt.Order("rank:Q"),
+            tooltip=[
+                alt.Tooltip(f"{row}:N"),
+                alt.Tooltip(f"{part}:N"),
+                alt.Tooltip("write_bytes:Q", format=",.0f", title="bytes"),
+            ],
+        )
+        .properties(height=alt.Step(BAR))
+    )

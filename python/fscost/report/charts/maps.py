@@ -1,0 +1,159 @@
+"""Where and when: bytes over time, and maps of a disk's blocks (tables of `analyze.Maps`)."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fscost.analyze import AREAS
+from fscost.report.charts.style import (
+    PALETTE,
+    bytes_axis,
+    colours,
+    fewest,
+    in_order,
+    inline,
+)
+from fscost.view.units import human_bytes
+
+_ROWS = 80
+_TICKS = (0, 20, 40, 60)
+_AREAS = colours(AREAS)
+"""All of them, so that an area has the same colour in each figure."""
+_SOLID = alt.Scale(paddingInner=0, round=True)
+Phases = Sequence[tuple[str, float]]
+
+
+def over_time(timeline: pa.Table, phases: Phases, causes: Sequence[str] = ()) -> Any:
+    """Bytes of each slice of time, by cause; `causes` in the order of their colours, where other
+    figures show them too."""
+    few = fewest(timeline, "cause", "write_bytes", causes)
+    totals = few.group_by("slice_begin_s").aggregate([("write_bytes", "sum")])
+    most = pc.max(totals["write_bytes_sum"]).as_py() or 0.0
+    bars = (
+        alt.Chart(inline(few))
+        .mark_bar(orient="vertical")
+        .encode(
+            x=_seconds("slice_begin_s"),
+            x2="slice_end_s",
+            y=alt.Y("write_bytes:Q", axis=bytes_axis(most), stack="zero"),
+            color=alt.Color("cause:N", scale=colours(causes or in_order(few, "cause")), title=None),
+            tooltip=[
+                alt.Tooltip("slice_begin_s:Q", format=".3f", title="from second"),
+                alt.Tooltip("cause:N"),
+                alt.Tooltip("write_bytes:Q", format=",.0f", title="bytes"),
+            ],
+        )
+    )
+    return (bars + _phases(phases)).properties(height=200)
+
+
+def block_map(blocks: pa.Table, phases: Phases) -> Any:
+    """Offset over time, each cell coloured by the structures of most of its bytes; only places that
+    were written have a row."""
+    ticks = {
+        row: human_bytes(offset)
+        for row, offset in zip(
+            blocks["row"].to_pylist(), blocks["offset_bytes"].to_pylist(), strict=True
+        )
+        if row in _TICKS
+    }
+    axis = alt.Axis(
+        values=list(ticks),
+        labelExpr=f"{json.dumps(ticks)}[datum.value]",
+        title="offset on the disk",
+        grid=False,
+    )
+    cells = (
+        alt.Chart(inline(blocks.drop_columns(["disk"])))
+        .transform_calculate(row_end="datum.row + 1")
+        .mark_rect()
+        .encode(
+            x=_seconds("slice_begin_s"),
+            x2="slice_end_s",
+            y=alt.Y("row:Q", axis=axis, scale=alt.Scale(domain=[0, _ROWS], nice=False)),
+            y2="row_end:Q",
+            color=alt.Color("area:N", scale=_AREAS, title=None),
+            tooltip=[
+                alt.Tooltip("area:N"),
+                alt.Tooltip("offset_bytes:Q", format=",", title="from byte"),
+                alt.Tooltip("slice_begin_s:Q", format=".3f", title="from second"),
+                alt.Tooltip("write_bytes:Q", format=",", title="bytes written"),
+            ],
+        )
+    )
+    return (cells + _phases(phases)).properties(height=320)
+
+
+def rewrites(table: pa.Table) -> Any:
+    """How often the blocks of a disk were written: cells in the order of offsets, row by row."""
+    most = pc.max(table["most_writes"]).as_py() or 1
+    return (
+        alt.Chart(inline(table.drop_columns(["disk"])))
+        .mark_rect()
+        .encode(
+            x=alt.X("column:O", axis=None, scale=_SOLID),
+            y=alt.Y("row:O", axis=None, scale=_SOLID),
+            color=alt.Color(
+                "most_writes:Q",
+                scale=alt.Scale(scheme="cividis", type="log", domain=[1, max(2, most)]),
+                legend=alt.Legend(title="writes of one block", format="d", gradientLength=200),
+            ),
+            tooltip=[
+                alt.Tooltip("offset_bytes:Q", format=",", title="from byte"),
+                alt.Tooltip("most_writes:Q", title="writes of one block"),
+            ],
+        )
+        .properties(height=200)
+    )
+
+
+def writes_per_place(table: pa.Table) -> Any:
+    """Bytes of places by how often they were written."""
+    uppers = table["most_writes"].to_pylist()
+    names = [_class(upper) for upper in uppers]
+    most = pc.max(table["bytes"]).as_py() or 0
+    data = table.append_column("writes", pa.array(names, pa.string()))
+    return (
+        alt.Chart(inline(data))
+        .mark_bar(color=PALETTE[0])
+        .encode(
+            x=alt.X("writes:N", sort=names, title="times written", axis=alt.Axis(labelAngle=0)),
+            y=alt.Y("bytes:Q", axis=bytes_axis(most)),
+            tooltip=[alt.Tooltip("writes:N"), alt.Tooltip("bytes:Q", format=",")],
+        )
+        .properties(height=200)
+    )
+
+
+def _class(upper: int) -> str:
+    lower = upper // 2 + 1
+    return str(upper) if lower >= upper else f"{lower}–{upper}"
+
+
+def _seconds(name: str) -> alt.X:
+    return alt.X(
+        f"{name}:Q",
+        title="seconds",
+        scale=alt.Scale(nice=False, zero=True),
+        axis=alt.Axis(grid=False, tickCount=8),
+    )
+
+
+def _phases(phases: Phases) -> Any:
+    """A line where each phase begins, and its name."""
+    table = pa.table(
+        {
+            "phase": pa.array([name for name, _ in phases], pa.string()),
+            "begin_s": pa.array([begin for _, begin in phases], pa.float64()),
+        }
+    )
+    base = alt.Chart(inline(table)).encode(x="begin_s:Q")
+    lines = base.mark_rule(strokeDash=[3, 3], color="#888888")
+    names = base.mark_text(
+        align="left", baseline="top", dx=4, dy=2, fontSize=11, color="#888888"
+    ).encode(text="phase:N", y=alt.value(0))
+    return lines + names

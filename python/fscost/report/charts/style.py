@@ -1,0 +1,106 @@
+"""What all figures share: colours, axes, and how a table becomes a chart's data."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import altair as alt
+import pyarrow as pa
+
+PALETTE = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#EE8866", "#999999")
+"""Paul Tol's "bright" with an orange (https://personal.sron.nl/~pault/): told apart by readers who
+are colour blind, on white and on black. The last is for what is left."""
+OTHERS = "all others"
+LARGE = 720
+"""Width of a figure in a file; a page fits it to its column."""
+BAR = 22
+"""Height of a row of bars."""
+FONT = "system-ui, sans-serif"
+_MOST_TICKS = 5
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def inline(table: pa.Table) -> alt.InlineData:
+    """A table inside the chart."""
+    return alt.InlineData(table.to_pylist())
+
+
+def themed(chart: Any, width: int | str = LARGE, background: str = "transparent") -> Any:
+    """A chart of this width ("container": that of the page), ready to be drawn."""
+    return chart.properties(width=width).configure(
+        background=background,
+        font=FONT,
+        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
+        view=alt.ViewConfig(stroke=None),
+        axis=alt.AxisConfig(
+            domain=False,
+            labelFontSize=12,
+            labelLimit=220,
+            labelPadding=6,
+            tickSize=0,
+            titleFontSize=12,
+            titleFontWeight="normal",
+            gridOpacity=0.5,
+        ),
+        legend=alt.LegendConfig(
+            columns=alt.ExprRef("width < 420 ? 2 : 4"),
+            labelFontSize=12,
+            labelLimit=200,
+            orient="bottom",
+            symbolType="square",
+            titleFontWeight="normal",
+        ),
+    )
+
+
+def bytes_axis(most: float, title: str = "") -> alt.Axis:
+    """An axis of bytes from zero, with round numbers of the binary unit that suits its largest."""
+    unit = 1024 ** min(int(math.log(most, 1024)), len(_UNITS) - 1) if most >= 1 else 1
+    step = (
+        next((size for size in _steps() if most / unit / size <= _MOST_TICKS), most / unit) * unit
+    )
+    label = f"format(datum.value / {unit}, ',~r') + ' {_UNITS[round(math.log(unit, 1024))]}'"
+    ticks = [step * number for number in range(_MOST_TICKS + 2)]
+    return alt.Axis(labelExpr=label, title=title or None, values=ticks, labelOverlap=True)
+
+
+def _steps() -> Iterator[float]:
+    """0.1, 0.2, 0.5, 1, 2, …"""
+    for power in range(-1, 4):
+        yield from (10**power * digit for digit in (1, 2, 5))
+
+
+def colours(names: Sequence[str]) -> alt.Scale:
+    """One colour each; the last is for `OTHERS`."""
+    chosen = [name for name in names if name != OTHERS]
+    has_others = len(chosen) < len(names)
+    return alt.Scale(
+        domain=[*chosen, *([OTHERS] if has_others else [])],
+        range=[*PALETTE[: len(chosen)], *([PALETTE[-1]] if has_others else [])],
+    )
+
+
+def largest(table: pa.Table, column: str, value: str) -> list[str]:
+    """The names of a column that get a colour each, the largest first; the last may be `OTHERS`."""
+    sums = table.group_by(column).aggregate([(value, "sum")])
+    order = sums.sort_by([(f"{value}_sum", "descending")])[column].to_pylist()
+    return order if len(order) <= len(PALETTE) else [*order[: len(PALETTE) - 1], OTHERS]
+
+
+def fewest(table: pa.Table, column: str, value: str, names: Sequence[str] = ()) -> pa.Table:
+    """The table with all but the largest names of a column in one, or all but `names`."""
+    kept = set(names or largest(table, column, value))
+    renamed = [name if name in kept else OTHERS for name in table[column].to_pylist()]
+    place = table.column_names.index(column)
+    few = table.set_column(place, column, pa.array(renamed, pa.string()))
+    keys = [name for name in table.column_names if name != value]
+    sums = few.group_by(keys, use_threads=False).aggregate([(value, "sum")])
+    return sums.rename_columns([name.removesuffix("_sum") for name in sums.column_names]).select(
+        table.column_names
+    )
+
+
+def in_order(table: pa.Table, column: str) -> list[str]:
+    """The names of a column as they first appear; what is left comes last."""
+    names = list(dict.fromkeys(table[column].to_pylist()))
+    return sorted(names, key=lambda name: name == OTHERS)

@@ -1,0 +1,112 @@
+"""The figures of a run, by name: those of a page, and what `fscost plot` draws."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from fscost.report import charts
+from fscost.view.kept import Explained
+from fscost.view.page import Page, meaning
+from fscost.view.summary import label
+from fscost.view.units import slug
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with a name, a title and a sentence for those who do not see it. `profile` is empty
+    for a figure of all profiles."""
+
+    name: str
+    title: str
+    about: str
+    chart: Any
+    profile: str = ""
+    anchor: str = ""
+
+    @property
+    def identity(self) -> str:
+        """Unique among the figures of a page."""
+        return f"{self.name}-{self.anchor}" if self.anchor else self.name
+
+
+def figures(page: Page) -> Iterator[Figure]:
+    """All that the run has data for."""
+    yield from _of_run(page)
+    causes = charts.largest(page.tables["causes"].data, "cause", "write_bytes")
+    for each in page.kept.explained:
+        yield from of_recording(each, causes)
+
+
+def _of_run(page: Page) -> Iterator[Figure]:
+    for name, draw in (
+        ("causes", charts.causes),
+        ("structures", charts.structures),
+        ("phases", charts.phases),
+    ):
+        table = page.tables[name]
+        if table.data.num_rows:
+            about = f"{table.title}: a bar for each profile, numbers in the table below."
+            yield Figure(name, table.title, about, draw(table.data))
+    measures = page.tables["measures"].data
+    for metric in dict.fromkeys(measures["metric"].to_pylist()):
+        chosen = measures.filter(pc.equal(measures["metric"], metric))
+        about = f"{meaning(metric)}: median of each profile, and the 95 % interval as a line."
+        chart = charts.measure(chosen, chosen["unit"][0].as_py())
+        yield Figure(metric, label(metric), about, chart)
+
+
+def of_recording(each: Explained, causes: Sequence[str]) -> Iterator[Figure]:
+    """Where and when; `causes` in the order of their colours in the figures of the run."""
+    profile = each.profile
+    if (maps := each.maps) is not None:
+        yield Figure(
+            "over-time",
+            "Bytes written over time, by cause",
+            f"{profile}: bytes that the device received in each slice of time, by cause.",
+            charts.over_time(maps.timeline, maps.phases, causes),
+            profile,
+            each.anchor,
+        )
+        for disk in dict.fromkeys(maps.blocks["disk"].to_pylist()):
+            yield from _of_disk(each, disk)
+        yield Figure(
+            "writes-per-place",
+            "Places of the disk, by how often each was written",
+            f"{profile}: bytes of places written once, twice and so on.",
+            charts.writes_per_place(maps.writes_per_place),
+            profile,
+            each.anchor,
+        )
+    for name, table in (("files", each.files), ("directories", each.directories)):
+        if table.num_rows:
+            about = f"{profile}: the {name} that most bytes were written for."
+            yield Figure(
+                name, f"Most expensive {name}", about, charts.paths(table), profile, each.anchor
+            )
+
+
+def _of_disk(each: Explained, disk: str) -> Iterator[Figure]:
+    maps = each.maps
+    assert maps is not None
+    several = len(set(maps.blocks["disk"].to_pylist())) > 1
+    suffix, words = (f"-{slug(disk)}", f", disk {disk}") if several else ("", "")
+    blocks = maps.blocks.filter(pc.equal(maps.blocks["disk"], disk))
+    yield Figure(
+        f"block-map{suffix}",
+        f"Block map{words}: offset over time",
+        f"{each.profile}{words}: which places were written when, coloured by structure.",
+        charts.block_map(blocks, maps.phases),
+        each.profile,
+        each.anchor,
+    )
+    table = maps.rewrites.filter(pc.equal(maps.rewrites["disk"], disk))
+    yield Figure(
+        f"rewrites{suffix}",
+        f"Rewrites{words}: writes of each block, in the order of offsets",
+        f"{each.profile}{words}: how often the blocks of the disk were written.",
+        charts.rewrites(table),
+        each.profile,
+        each.anchor,
+    )

@@ -1,0 +1,156 @@
+"""What the template is filled with. Autoescape is on everywhere; what scripts read is JSON with
+`<`, `>`, `&` and `'` escaped (jinja2's `tojson`)."""
+
+import base64
+import csv
+import gzip
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from io import StringIO
+from typing import Any
+
+import jinja2
+import pyarrow as pa
+import vl_convert
+
+from fscost.report.charts import themed
+from fscost.report.figures import figures
+from fscost.view import repeat
+from fscost.view.grid import NOTHING, plain
+from fscost.view.page import Page
+from fscost.view.summary import label
+from fscost.view.tables import SUMMARY, Table
+from fscost.view.units import human, human_bytes, human_ratio, slug
+
+RAW = "samples"
+_TEXTS = ("profile", "cause", "structure", "phase", "metric", "verdict", "unit")
+_HEADERS = {
+    "ratio_low": "ratio, low end",
+    "ratio_high": "ratio, high end",
+    "low": "interval, low end",
+    "high": "interval, high end",
+    "write_bytes": "bytes written",
+    "measured": "in the totals",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is read, and what is sorted by."""
+
+    text: str
+    key: str
+    is_number: bool
+
+
+def html_text(page: Page) -> str:
+    """The page."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("fscost.report.html", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"slug": slug, "human_bytes": human_bytes}
+    found = list(figures(page))
+    results = page.results
+    return environment.get_template("page.html.j2").render(
+        page=page,
+        view=page.view,
+        manifest=results.manifest,
+        name=plain(results.manifest.name),
+        answers=page.answers,
+        problems=[*page.damage, *page.view.problems],
+        tables={name: _Shown.of(table) for name, table in page.tables.items()},
+        figures={figure.identity: figure for figure in found},
+        of_run=[figure for figure in found if not figure.anchor],
+        measures=[f for f in found if not f.anchor and f.name in SUMMARY],
+        by_profile={
+            each.anchor: [figure for figure in found if figure.anchor == each.anchor]
+            for each in page.kept.explained
+        },
+        specs={figure.identity: compiled(themed(figure.chart, "container")) for figure in found},
+        downloads={name: csv_text(table.data) for name, table in page.tables.items()},
+        raw=base64.b64encode(gzip.compress(csv_text(results.samples).encode(), mtime=0)).decode(),
+        samples=results.samples.num_rows,
+        provenance=repeat.provenance(results),
+        command=repeat.command(results),
+        steps=repeat.steps(results),
+        mounts=repeat.mounts(results),
+        environment=repeat.environment(results),
+        runtime=runtime() if found else "",
+    )
+
+
+@cache
+def runtime() -> str:
+    """Vega, as the page's own script; making it takes a second or two."""
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+def csv_text(table: pa.Table) -> str:
+    """Exact numbers, as Python writes them: reading them back gives the same."""
+    buffer = StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(table.column_names)
+    writer.writerows(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return buffer.getvalue()
+
+
+def compiled(chart: Any) -> Any:
+    """Compiled here, so that the page does not do it each time that it is opened; with columns in
+    place of rows, which name each column once."""
+    spec = vl_convert.vegalite_to_vega(chart.to_dict())
+    for source in spec["data"]:
+        if rows := source.get("values"):
+            source["values"] = {name: [row[name] for row in rows] for name in rows[0]}
+    return spec
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A table as the template lists it."""
+
+    name: str
+    title: str
+    headers: Sequence[tuple[str, bool]]
+    rows: Sequence[Sequence[Cell]]
+
+    @staticmethod
+    def of(table: Table) -> "_Shown":
+        data = table.data
+        headers = [
+            (_HEADERS.get(name, label(name)), name not in _TEXTS) for name in data.column_names
+        ]
+        rows = [
+            [
+                _cell(value, row.get("unit", "") if unit == "unit" else unit, name)
+                for name, value in row.items()
+                for unit in [table.units.get(name, "")]
+            ]
+            for row in data.to_pylist()
+        ]
+        return _Shown(table.name, table.title, headers, rows)
+
+
+def _cell(value: Any, unit: str, column: str) -> Cell:
+    if value is None:
+        return Cell(NOTHING, "", column not in _TEXTS)
+    if isinstance(value, bool):
+        return Cell("yes" if value else "no", str(int(value)), False)
+    if isinstance(value, (int, float)):
+        return Cell(_number(value, unit), repr(float(value)), True)
+    text = str(value)
+    if column in ("metric", "cause", "structure"):
+        text = label(text)
+    return Cell(plain(text), plain(text), False)
+
+
+def _number(value: float, unit: str) -> str:
+    if unit == "times":
+        return human_ratio(value)
+    if unit == "share":
+        return f"{100 * value:.1f} %"
+    return human(value, unit or "count")

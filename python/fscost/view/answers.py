@@ -1,0 +1,92 @@
+"""The answers that a run gives, one sentence each: who wrote least, what dominates, and what it
+means for a device's life and for time."""
+
+from collections.abc import Mapping, Sequence
+
+from fscost.results import METRICS, TOTAL, written
+from fscost.stats import Row, Verdict
+from fscost.view.breakdown import WRITTEN
+from fscost.view.grid import plain
+from fscost.view.units import human, human_ratio
+
+Totals = Mapping[tuple[str, str], Row]
+
+
+def answers(headline: str, why: Sequence[str], rows: Sequence[Row], baseline: str) -> list[str]:
+    """Nothing that the samples do not show."""
+    totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
+    ranked = sorted(
+        (row for (_, metric), row in totals.items() if metric == WRITTEN),
+        key=lambda row: row.median,
+    )
+    if not ranked:
+        return ["No cell has finished: there is nothing to compare."]
+    told = [*_certainty(ranked), *_dominates(totals, ranked), *_life(totals, ranked, baseline)]
+    told += _time(totals, ranked, baseline)
+    return [headline, *why, *(plain(line) for line in told)]
+
+
+def _certainty(ranked: Sequence[Row]) -> list[str]:
+    """The interval of the ratio of the profile that differs most from the baseline."""
+    known = [
+        (row, row.ratio_low, row.ratio_high)
+        for row in ranked
+        if row.ratio_low is not None and row.ratio_high is not None
+    ]
+    if not known:
+        return []
+    row, low, high = max(known, key=lambda each: each[2] - each[1])
+    interval = f"{human_ratio(low)} to {human_ratio(high)} (n = {row.ratio_n})"
+    return [f"How certain: the widest 95 % interval of a ratio is {row.profile}'s, {interval}."]
+
+
+def _dominates(totals: Totals, ranked: Sequence[Row]) -> list[str]:
+    """The largest cause beside the program's own data, of the first and the last."""
+    causes = {metric: name for name, metric in written.BY_CAUSE.items() if name != "data"}
+    by_name = {name: metric for metric, name in causes.items()}
+    lines = []
+    for row in dict.fromkeys((ranked[0], ranked[-1])):
+        found = {
+            name: totals[row.profile, metric].median
+            for metric, name in causes.items()
+            if (row.profile, metric) in totals
+        }
+        data = totals.get((row.profile, written.BY_CAUSE.get("data", "")))
+        if data is None or not found or not row.median:
+            continue
+        name = max(found, key=lambda each: found[each])
+        words = f"“{name.replace('_', ' ')}” ({METRICS[by_name[name]].meaning.partition(': ')[2]})"
+        lines.append(
+            f"{row.profile}: {_percent(data.median, row.median)} is the program's data; the largest"
+            f" other cause is {words}, {_percent(found[name], row.median)}."
+        )
+    return lines
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %"
+
+
+def _life(totals: Totals, ranked: Sequence[Row], baseline: str) -> list[str]:
+    years = [(row.profile, totals.get((row.profile, "lifetime_years"))) for row in ranked]
+    told = [f"{human(row.median, row.unit)} under {name}" for name, row in years if row is not None]
+    if told:
+        return [f"The device of --ssd lasts {', '.join(told)}."]
+    first = ranked[0]
+    if first.verdict is not Verdict.LOWER or not first.ratio:
+        return []
+    longer = human_ratio(1 / first.ratio)
+    return [
+        f"If written bytes alone wear a device, it lasts {longer} as long under {first.profile} as under {baseline}."
+    ]
+
+
+def _time(totals: Totals, ranked: Sequence[Row], baseline: str) -> list[str]:
+    times = [row for each in ranked if (row := totals.get((each.profile, "wall_s"))) is not None]
+    if len(times) < 2 or max(row.n for row in times) < 2:
+        return []
+    called = [row for row in times if row.verdict in (Verdict.LOWER, Verdict.HIGHER)]
+    if not called:
+        return [f"Time: no profile is shown to differ from {baseline}."]
+    told = [f"{row.profile} {human_ratio(row.ratio or 0.0)}" for row in called]
+    return [f"Time, as a multiple of {baseline}'s: {', '.join(told)}; the others do not differ."]

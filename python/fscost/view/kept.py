@@ -1,0 +1,96 @@
+"""What the recordings that a run kept tell: findings, files, and maps of where and when."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from fscost import analyze
+from fscost.errors import FscostError
+from fscost.results import CellRecord, RunResults, kept_recording
+from fscost.view.grid import plain
+from fscost.view.units import slug
+
+LARGEST = 25
+"""Files, and directories, that are listed."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One recording. `anchor` names it in a page. `files` and `directories`: path, kind (data, metadata or journal),
+    write_bytes, of the `LARGEST`."""
+
+    profile: str
+    anchor: str
+    cell: str
+    repetition: int
+    write_bytes: int
+    findings: Sequence[str]
+    maps: analyze.Maps | None
+    files: pa.Table
+    directories: pa.Table
+
+
+@dataclass(frozen=True)
+class Kept:
+    """By profile: what was explained, and why the others were not."""
+
+    explained: Sequence[Explained]
+    missing: Mapping[str, str]
+
+
+def kept(results: RunResults) -> Kept:
+    """The first finished repetition of each profile whose recording is there."""
+    found: list[Explained] = []
+    missing: dict[str, str] = {}
+    for profile in results.manifest.profile_names:
+        cells = [cell for cell in results.manifest.done if cell.profile == profile]
+        recorded = [cell for cell in cells if kept_recording(results.folder, cell) is not None]
+        if not recorded:
+            missing[plain(profile)] = _why_not(cells)
+            continue
+        try:
+            found.append(_explained(results, recorded[0], len(found)))
+        except FscostError as error:
+            missing[plain(profile)] = plain(error.what)
+    return Kept(found, missing)
+
+
+def _why_not(cells: Sequence[CellRecord]) -> str:
+    if not cells:
+        return "no cell of it has finished"
+    if any(cell.recording for cell in cells):
+        return "its recording is no longer there"
+    return "its recording was not kept (`fscost compare --keep one` keeps one of each profile)"
+
+
+def _explained(results: RunResults, cell: CellRecord, number: int) -> Explained:
+    recording = kept_recording(results.folder, cell)
+    assert recording is not None
+    whole = analyze.explain(recording)
+    report = analyze.report(whole, whole.measured, analyze.By.FILE, LARGEST)
+    return Explained(
+        plain(cell.profile),
+        # Profiles that differ in case or punctuation alone must not share an anchor.
+        f"{slug(cell.profile)}-{number}",
+        plain(cell.cell),
+        cell.repetition,
+        report.write_bytes,
+        [plain(line) for line in report.findings],
+        analyze.maps(whole, whole.measured),
+        listed(report.groups),
+        listed(analyze.largest(report.explanation, analyze.By.DIRECTORY, LARGEST)[0]),
+    )
+
+
+def listed(groups: Sequence[analyze.Group]) -> pa.Table:
+    """Names, and of what their bytes consist."""
+    named = [(plain(group.name), group.parts) for group in groups]
+    rows = [(name, kind, count) for name, parts in named for kind, count in parts.items()]
+    return pa.table(
+        {
+            "path": pa.array([name for name, _, _ in rows], pa.string()),
+            "kind": pa.array([kind for _, kind, _ in rows], pa.string()),
+            "write_bytes": pa.array([count for _, _, count in rows], pa.int64()),
+        }
+    )

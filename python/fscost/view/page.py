@@ -1,0 +1,45 @@
+"""Everything that a page about a run shows, as data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fscost.results import METRICS, RunResults
+from fscost.view import tables
+from fscost.view.answers import answers
+from fscost.view.grid import plain
+from fscost.view.kept import Kept, kept
+from fscost.view.run import View, view
+from fscost.view.tables import Table
+
+
+@dataclass(frozen=True)
+class Page:
+    """`tables` by their names; `damage`: what of the run's folder could not be read."""
+
+    results: RunResults
+    view: View
+    answers: Sequence[str]
+    tables: dict[str, Table]
+    kept: Kept
+    damage: Sequence[str]
+
+
+def page(results: RunResults, damage: Sequence[str] = ()) -> Page:
+    """Of a run, whole or not; its recordings are explained."""
+    shown = view(results)
+    ranked = tables.ranked(shown.rows)
+    rows = [row for name in ranked for row in shown.rows if row.profile == name and not row.disk]
+    found = (tables.summary, tables.measures, tables.causes, tables.structures, tables.phases)
+    return Page(
+        results,
+        shown,
+        answers(shown.headline, shown.why, rows, results.manifest.baseline),
+        {table.name: table for table in (make(rows) for make in found)},
+        kept(results),
+        [plain(line) for line in damage],
+    )
+
+
+def meaning(metric: str) -> str:
+    """A metric in words."""
+    return METRICS[metric].meaning if metric in METRICS else ""

@@ -1,0 +1,134 @@
+"""A run as Arrow tables: what charts are drawn from, what a page lists, what CSV files hold."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from fscost.results import METRICS, TOTAL, written
+from fscost.stats import Row
+from fscost.view.breakdown import WRITTEN
+
+SUMMARY = (
+    WRITTEN,
+    "write_amplification",
+    "device_write_requests",
+    "device_flushes",
+    "wall_s",
+    "cpu_s",
+    "space_used_bytes",
+    "nand_write_bytes",
+    "lifetime_years",
+    "pause_s_p99",
+    "pause_s_max",
+)
+"""Metrics of a page's first table and of its small charts, where a run has them."""
+_CAUSES = {metric: name for name, metric in written.BY_CAUSE.items()} | {written.MIXED: "mixed"}
+_STRUCTURES = {metric: name for name, metric in written.BY_STRUCTURE.items()}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a title; `units` says how the numbers of a column are read (`view.units`)."""
+
+    name: str
+    title: str
+    data: pa.Table
+    units: Mapping[str, str]
+
+
+def ranked(rows: Sequence[Row]) -> list[str]:
+    """The profiles, the one that wrote least first."""
+    medians = {
+        row.profile: row.median
+        for row in rows
+        if row.phase == TOTAL and row.metric == WRITTEN and not row.disk
+    }
+    names = dict.fromkeys(row.profile for row in rows)
+    return sorted(names, key=lambda name: medians.get(name, math.inf))
+
+
+def summary(rows: Sequence[Row]) -> Table:
+    """A line for each profile: the median of each metric, and bytes written with their ratio."""
+    totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
+    shown = [metric for metric in SUMMARY if any(metric == found for _, found in totals)]
+    profiles = list(dict.fromkeys(row.profile for row in rows))
+    columns: dict[str, list[object]] = {"profile": [*profiles]}
+    for metric in shown:
+        found = [totals.get((profile, metric)) for profile in profiles]
+        columns[metric] = [row and row.median for row in found]
+        if metric == WRITTEN:
+            for name in ("ratio", "ratio_low", "ratio_high", "verdict", "n"):
+                columns[name] = [None if row is None else getattr(row, name) for row in found]
+    units = {metric: METRICS[metric].unit for metric in shown}
+    units |= dict.fromkeys(("ratio", "ratio_low", "ratio_high"), "times")
+    return Table("summary", "Totals of all measured phases", pa.table(columns), units)
+
+
+def measures(rows: Sequence[Row]) -> Table:
+    """A line for each profile and metric of `SUMMARY`, with its interval and ratio."""
+    chosen = [row for row in rows if row.phase == TOTAL and row.metric in SUMMARY]
+    chosen.sort(key=lambda row: SUMMARY.index(row.metric))
+    names = ("metric", "profile", "unit", "n", "median", "low", "high", "spread")
+    ratios = ("ratio", "ratio_low", "ratio_high", "verdict")
+    data = {name: [getattr(row, name) for row in chosen] for name in (*names, *ratios)}
+    units = dict.fromkeys(("median", "low", "high"), "unit")
+    units |= dict.fromkeys(("ratio", "ratio_low", "ratio_high"), "times") | {"spread": "share"}
+    title = "Each metric with its 95 % interval, and its ratio to the baseline"
+    return Table("measures", title, _typed(data, ("metric", "profile", "unit", "verdict")), units)
+
+
+def phases(rows: Sequence[Row]) -> Table:
+    """Bytes written in each phase; mkfs and mount are not in the totals."""
+    found = [row for row in rows if row.metric == WRITTEN and row.phase != TOTAL]
+    names = ("phase", "profile", "measured", "n", "median", "low", "high")
+    data = {name: [getattr(row, name) for row in found] for name in names}
+    data["write_bytes"] = data.pop("median")
+    table = _typed(data, ("phase", "profile"))
+    return Table(
+        "phases",
+        "Bytes written in each phase",
+        table,
+        dict.fromkeys(("write_bytes", "low", "high"), "bytes"),
+    )
+
+
+def causes(rows: Sequence[Row]) -> Table:
+    """Bytes written for each reason; `mixed` for several at once."""
+    return _parts(rows, _CAUSES, "cause", "Bytes written, by cause")
+
+
+def structures(rows: Sequence[Row]) -> Table:
+    """Bytes written of each kind of block."""
+    return _parts(rows, _STRUCTURES, "structure", "Bytes written, by structure")
+
+
+def _parts(rows: Sequence[Row], names: Mapping[str, str], column: str, title: str) -> Table:
+    found = [row for row in rows if row.phase == TOTAL and row.metric in names and row.median > 0]
+    # The largest first, whichever profile it is of: so are a chart's colours.
+    most: dict[str, float] = {}
+    for row in found:
+        most[row.metric] = most.get(row.metric, 0.0) + row.median
+    found.sort(key=lambda row: -most[row.metric])
+    wholes = {
+        row.profile: row.median for row in rows if row.phase == TOTAL and row.metric == WRITTEN
+    }
+    data: dict[str, list[object]] = {
+        "profile": [row.profile for row in found],
+        column: [names[row.metric] for row in found],
+        "write_bytes": [row.median for row in found],
+        "share": [
+            row.median / wholes[row.profile] if wholes.get(row.profile) else None for row in found
+        ],
+    }
+    units = {"write_bytes": "bytes", "share": "share"}
+    return Table(f"{column}s", title, _typed(data, ("profile", column)), units)
+
+
+def _typed(data: Mapping[str, Sequence[object]], texts: Sequence[str]) -> pa.Table:
+    """With types also where there are no rows."""
+    kinds = dict.fromkeys(texts, pa.string()) | {"measured": pa.bool_(), "n": pa.int64()}
+    return pa.table(
+        {name: pa.array(values, kinds.get(name, pa.float64())) for name, values in data.items()}
+    )

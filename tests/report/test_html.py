@@ -1,0 +1,102 @@
+"""The page as text: what it says, and that names in it stay text."""
+
+import csv
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from fscost.report.html import html_text
+from fscost.results import SAMPLES, load, salvaged
+from fscost.view.page import page
+
+from .conftest import HOSTILE
+
+
+class Parsed(HTMLParser):
+    """Tags, and the text of scripts and of everything else."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.scripts: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        assert not [name for name, _ in attrs if name.startswith("on")]
+
+    def handle_data(self, data: str) -> None:
+        if self.lasttag == "script" and self.rawdata:
+            self.scripts.append(data)
+        self.text += data
+
+
+def shown(folder: Path) -> str:
+    return html_text(page(*salvaged(folder)))
+
+
+def embedded(text: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+def test_names_stay_text(hostile_run: Path) -> None:
+    text = shown(hostile_run)
+    parsed = Parsed(text)
+    assert parsed.tags.count("script") == 3, "data, Vega and our own"
+    assert "img" not in parsed.tags
+    assert "\u202e" not in text, "what turns text around"
+    assert "\x1b" not in text
+    assert HOSTILE in parsed.text, "the reader sees the name as it is"
+
+
+def test_nothing_is_fetched(hostile_run: Path) -> None:
+    text = shown(hostile_run)
+    assert "default-src 'none'" in text
+    text = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    links = re.findall(r'<(?:link|script|img|iframe)[^>]*(?:src|href)="([^"]*)"', text)
+    assert links == ["data:,"]
+
+
+def test_a_table_as_csv_is_the_table(made_run: Callable[..., Path]) -> None:
+    folder = made_run("ext4", "xfs")
+    found = page(load(folder))
+    texts = embedded(html_text(found))["csv"]
+    assert texts.keys() == found.tables.keys()
+    for name, table in found.tables.items():
+        rows = list(csv.DictReader(StringIO(texts[name])))
+        assert len(rows) == table.data.num_rows
+        for row, expected in zip(rows, table.data.to_pylist(), strict=True):
+            for column, value in expected.items():
+                text = row[column]
+                assert (
+                    text == ""
+                    if value is None
+                    else type(value)(text) == value or text == str(value)
+                )
+
+
+def test_damaged_samples_are_told_of(made_run: Callable[..., Path]) -> None:
+    folder = made_run("ext4", "xfs")
+    assert "samples are missing" not in shown(folder)
+    (folder / SAMPLES).write_bytes(b"PAR1 damaged")
+    text = shown(folder)
+    assert "This report is not complete." in text
+    assert "samples are missing" in text
+    assert "6 finished cells are not shown" in text
+    (folder / SAMPLES).unlink()
+    assert "samples are missing" in shown(folder)
+
+
+def test_a_profile_without_recording_is_named(hostile_run: Path) -> None:
+    results = load(hostile_run)
+    missing = page(results).kept.missing
+    assert missing["ext4"] == "its recording is no longer there"
+    assert "--keep one" in next(text for name, text in missing.items() if name != "ext4")
+    assert "its recording is no longer there" in html_text(page(results))
