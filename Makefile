@@ -29,7 +29,7 @@ ONE_AT_A_TIME := flock .venv
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
 NATIVE := python/fscost/_native.abi3.so
-NATIVE_SOURCES := $(shell find crates/bindings crates/analysis/src crates/analysis/Cargo.toml crates/latency/src crates/latency/Cargo.toml crates/raid crates/recording crates/ssd/src crates/ssd/Cargo.toml crates/traces/src crates/traces/Cargo.toml crates/wear -name '*.rs' -o -name Cargo.toml)
+NATIVE_SOURCES := $(shell find crates/bindings crates/analysis/src crates/analysis/Cargo.toml crates/latency/src crates/latency/Cargo.toml crates/raid crates/recording crates/replay/src crates/replay/Cargo.toml crates/ssd/src crates/ssd/Cargo.toml crates/traces/src crates/traces/Cargo.toml crates/wear -name '*.rs' -o -name Cargo.toml)
 
 # A copied, moved or half-made .venv (or one whose Python was upgraded away) is made again.
 ifneq ($(shell $(BIN)/python -c 'import pip' 2>/dev/null && cat .venv/.made-for 2>/dev/null),$(VENV))
@@ -54,7 +54,7 @@ test: setup .venv/.dev-packages ## Run all tests, Rust's and then Python's (as r
 	$(BIN)/python -m pytest --numprocesses 2 $(PYTEST)
 
 .PHONY: fuzz
-fuzz: system ## Explain damaged recordings until one breaks what must hold: SECONDS=600 for each of TARGETS="ext xfs btrfs others arrays strip recording dm_log_writes"
+fuzz: system ## Explain damaged recordings until one breaks what must hold: SECONDS=600 for each of TARGETS="ext xfs btrfs others arrays strip recording dm_log_writes trace_FORMAT"
 	@fuzz/run $(SECONDS) $(TARGETS)
 
 .PHONY: soak
@@ -88,11 +88,11 @@ check-repository: .venv/.dev-packages
 	$(BIN)/python -m pytest --quiet tests/repo
 
 .PHONY: bench
-bench: setup .venv/.dev-packages ## Measure the overhead of recording, the cost of an explanation and of a guest (needs root); one: ARGS='explain …', 'classify …', 'overhead …', 'report' or 'vm …'
+bench: setup .venv/.dev-packages ## Measure the overhead of recording, explanations, guests, wear and trace readers (needs root); one: ARGS='explain …', 'classify …', 'overhead …', 'report', 'vm …', 'wear …' or 'traces …'
 	cargo build --package fscost-analysis --package fscost-device --examples --release --locked
 	set -- $(ARGS); \
 	if [[ $$# -gt 0 ]]; then $(BIN)/python benches/$$1.py "$${@:2}"; \
-	else for each in overhead classify explain report vm; do $(BIN)/python benches/$$each.py; done; fi
+	else for each in overhead classify explain report vm wear traces; do $(BIN)/python benches/$$each.py; done; fi
 
 .PHONY: fmt
 fmt: setup .venv/.dev-packages ## Format the Rust and Python code and mend what the linter can mend safely

@@ -8,6 +8,7 @@ mod check;
 mod damage;
 mod repair;
 mod seed;
+mod trace;
 
 use arbitrary::{Arbitrary as _, Unstructured};
 use check::{explain_all, open_all};
@@ -16,6 +17,11 @@ use fscost_analysis::Names;
 use fscost_recording::{Output, Recording, dm_log_writes};
 use seed::Seed;
 use std::path::Path;
+
+pub use trace::{
+    trace_alibaba, trace_blkparse, trace_blktrace, trace_dm_log_writes, trace_fio, trace_msr,
+    trace_systor17, trace_tencent,
+};
 
 /// More than any input of a few hundred KB may take: allocating more aborts. The recorder's own
 /// frames are 21 MiB of it.
@@ -28,7 +34,7 @@ static ALLOCATOR: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::Syste
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("ext", ext),
     ("xfs", xfs),
     ("btrfs", btrfs),
@@ -37,6 +43,14 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("strip", strip),
     ("recording", recording),
     ("dm_log_writes", dm_log_writes),
+    ("trace_alibaba", trace_alibaba),
+    ("trace_blkparse", trace_blkparse),
+    ("trace_blktrace", trace_blktrace),
+    ("trace_dm_log_writes", trace_dm_log_writes),
+    ("trace_fio", trace_fio),
+    ("trace_msr", trace_msr),
+    ("trace_systor17", trace_systor17),
+    ("trace_tencent", trace_tencent),
 ];
 
 /// Damage to a small recording of ext2, ext3 or ext4.

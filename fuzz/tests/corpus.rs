@@ -63,3 +63,43 @@ fn recording() {
 fn dm_log_writes() {
     run("dm_log_writes");
 }
+
+#[test]
+fn trace_alibaba() {
+    run("trace_alibaba");
+}
+
+#[test]
+fn trace_blkparse() {
+    run("trace_blkparse");
+}
+
+#[test]
+fn trace_blktrace() {
+    run("trace_blktrace");
+}
+
+#[test]
+fn trace_dm_log_writes() {
+    run("trace_dm_log_writes");
+}
+
+#[test]
+fn trace_fio() {
+    run("trace_fio");
+}
+
+#[test]
+fn trace_msr() {
+    run("trace_msr");
+}
+
+#[test]
+fn trace_systor17() {
+    run("trace_systor17");
+}
+
+#[test]
+fn trace_tencent() {
+    run("trace_tencent");
+}

@@ -47,6 +47,8 @@ READS = {
     ("wear", "source"),
     ("wear", "ssd"),
     ("devices", "name"),
+    ("replay", "source"),
+    ("replay", "disk"),
 }
 """Parameters that name what is read, or a device that is erased only when it is confirmed."""
 PATHS = re.compile(r"\b(FILE|DIR|PATH|VMLINUZ|RECORDING|RUN|OUT|LOG)\b|/dev")
@@ -117,6 +119,10 @@ WRITES = {
     ("show", "markdown"): Writer(("show", "run", "--markdown", "OUT")),
     ("explain", "parquet"): Writer(
         ("explain", "recording", "--all", "--parquet", "OUT"), is_new=True
+    ),
+    ("replay", "csv"): Writer(("replay", "recording", "--disk", "main=nvme", "--csv", "OUT")),
+    ("replay", "markdown"): Writer(
+        ("replay", "recording", "--disk", "main=nvme", "--markdown", "OUT")
     ),
     ("wear", "csv"): Writer(("wear", "recording", "--ssd", "sd-card-32gb", "--csv", "OUT")),
     ("wear", "markdown"): Writer(

@@ -17,9 +17,11 @@ ALLOWED = {
     "fscost-agent": {"fscost-trace"},
     "fscost-analysis": {"fscost-recording", "fscost-raid"},
     "fscost-latency": set[str](),
+    "fscost-replay": {"fscost-latency", "fscost-recording"},
     "fscost-trace": set[str](),
     "fscost-bindings": {
         "fscost-latency",
+        "fscost-replay",
         "fscost-recording",
         "fscost-analysis",
         "fscost-raid",

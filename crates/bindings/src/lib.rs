@@ -7,6 +7,7 @@ mod explanation;
 mod latency;
 mod names;
 mod recovery;
+mod replay;
 mod wear;
 
 use array::Array;
@@ -199,6 +200,20 @@ impl Recording {
         array: Option<(u16, array::Shape)>,
     ) -> PyResult<Bound<'py, PyDict>> {
         array::times(py, &self.inner, &device, array)
+    }
+
+    /// How long the disks would have taken: `[{"name", "recorded_ns", "modelled_ns", "disks":
+    /// [{"busy_ns", "read", "write", "flush", "discard"}]}]`, the last four as `{"buckets": [(least,
+    /// most, count)], "sum_ns", "max_ns"}`.
+    #[pyo3(signature = (models, waits, seed))]
+    fn replay<'py>(
+        &self,
+        py: Python<'py>,
+        models: Vec<(String, String)>,
+        waits: &str,
+        seed: u64,
+    ) -> PyResult<Bound<'py, PyList>> {
+        replay::replay(py, &self.inner, &models, waits, seed)
     }
 
     /// What a mount of the disks as they were would begin with, without these events: see

@@ -44,8 +44,9 @@ pub trait Charge {
     fn invalidated(&mut self, physical: u32, units: u32, tag: u16);
     /// The content of the units from `from` on was copied to those from `to` on.
     fn moved(&mut self, from: u32, to: u32, units: u32);
-    /// `copies` units were copied because those at `invalid`, physical addresses, were given up.
-    fn caused(&mut self, copies: u32, invalid: impl Iterator<Item = u32>);
+    /// `copies` units were copied because those of `invalid` were given up: runs of physical
+    /// addresses, each the first one and how many.
+    fn caused(&mut self, copies: u32, invalid: impl Iterator<Item = (u32, u32)>);
     /// The units from `physical` on were erased.
     fn erased(&mut self, _physical: u32, _units: u32) {}
     /// Begins to fetch what [`invalidated`](Charge::invalidated) of this place will need.
@@ -65,7 +66,7 @@ impl Charge for NoCharges {
     fn padded(&mut self, _: u32, _: u32, _: u16) {}
     fn invalidated(&mut self, _: u32, _: u32, _: u16) {}
     fn moved(&mut self, _: u32, _: u32, _: u32) {}
-    fn caused(&mut self, _: u32, _: impl Iterator<Item = u32>) {}
+    fn caused(&mut self, _: u32, _: impl Iterator<Item = (u32, u32)>) {}
 }
 
 /// Charges by tag, exactly: the sums over tags equal the counters of the device.
@@ -74,7 +75,8 @@ pub struct ChargesByTag {
     // While a unit is valid, the tag of its data; afterwards, the tag that gave it up.
     tags: Vec<u16>,
     by_tag: Vec<Charges>,
-    invalid: Vec<u16>,
+    /// Culprits of a collection: a tag, and how many units it gave up. Kept to be used again.
+    culprits: Vec<(u16, u32)>,
     phase: u32,
 }
 
@@ -88,7 +90,7 @@ impl ChargesByTag {
         ChargesByTag {
             tags: table(UNATTRIBUTED, physical_units as usize),
             by_tag: Vec::new(),
-            invalid: Vec::new(),
+            culprits: Vec::new(),
             phase: 0,
         }
     }
@@ -119,6 +121,28 @@ impl ChargesByTag {
         &mut self.by_tag[at]
     }
 
+    /// Shares `copies` among `culprits` units of `found`, in order; `rest` of them, below
+    /// `culprits`, are due already.
+    fn share(&mut self, copies: u32, culprits: u32, mut rest: u32, found: &[(u16, u32)]) {
+        let (each, more) = (copies / culprits, copies % culprits);
+        for &(tag, count) in found {
+            let mut due = u64::from(each) * u64::from(count);
+            if count == 1 {
+                // Most runs after random writes, and a division takes longer than all the rest.
+                rest += more;
+                if rest >= culprits {
+                    rest -= culprits;
+                    due += 1;
+                }
+            } else {
+                let sum = u64::from(rest) + u64::from(more) * u64::from(count);
+                due += sum / u64::from(culprits);
+                rest = (sum % u64::from(culprits)) as u32;
+            }
+            self.charge(tag).caused_units += due;
+        }
+    }
+
     fn fill(&mut self, physical: u32, units: u32, tag: u16) {
         let begin = physical as usize;
         self.tags[begin..begin + units as usize].fill(tag);
@@ -144,37 +168,44 @@ impl Charge for ChargesByTag {
 
     #[inline]
     fn moved(&mut self, from: u32, to: u32, units: u32) {
-        for at in 0..units {
-            let tag = self.tags[(from + at) as usize];
-            self.tags[(to + at) as usize] = tag;
-            self.charge(tag).moved_units += 1;
+        let (from, to) = (from as usize, to as usize);
+        self.tags.copy_within(from..from + units as usize, to);
+        let mut at = to;
+        let end = to + units as usize;
+        while at < end {
+            let (tag, count) = first_run(&self.tags[at..end]);
+            self.charge(tag).moved_units += u64::from(count);
+            at += count as usize;
         }
     }
 
-    /// Each culprit is due `copies` ÷ culprits, rounded so that each copy is charged exactly once.
-    /// The rounding starts
-    /// elsewhere in each collection, so that no place in a block pays more than another in the long
-    /// run.
-    fn caused(&mut self, copies: u32, invalid: impl Iterator<Item = u32>) {
+    /// Each unit that was given up is due `copies` ÷ culprits, rounded so that each copy is charged
+    /// exactly once. The rounding starts elsewhere in each collection, so that no place in a block
+    /// pays more than another in the long run.
+    fn caused(&mut self, copies: u32, invalid: impl Iterator<Item = (u32, u32)>) {
         if copies == 0 {
             return;
         }
-        let mut found = std::mem::take(&mut self.invalid);
+        let mut found = std::mem::take(&mut self.culprits);
         found.clear();
-        found.extend(invalid.map(|physical| self.tags[physical as usize]));
-        if found.is_empty() {
-            self.charge(UNATTRIBUTED).caused_units += u64::from(copies);
-        } else {
-            let (culprits, copies) = (found.len() as u64, u64::from(copies));
-            self.phase = self.phase.wrapping_add(GOLDEN_RATIO);
-            let mut due = (u64::from(self.phase) * culprits) >> 32;
-            for &tag in &found {
-                due += copies;
-                self.charge(tag).caused_units += due / culprits;
-                due %= culprits;
+        let mut culprits = 0;
+        for (physical, units) in invalid {
+            culprits += units;
+            let (mut at, end) = (physical as usize, (physical + units) as usize);
+            while at < end {
+                let run = first_run(&self.tags[at..end]);
+                found.push(run);
+                at += run.1 as usize;
             }
         }
-        self.invalid = found;
+        if culprits == 0 {
+            self.charge(UNATTRIBUTED).caused_units += u64::from(copies);
+        } else {
+            self.phase = self.phase.wrapping_add(GOLDEN_RATIO);
+            let first = (u64::from(self.phase) * u64::from(culprits)) >> 32;
+            self.share(copies, culprits, first as u32, &found);
+        }
+        self.culprits = found;
     }
 
     #[inline]
@@ -187,9 +218,26 @@ impl Charge for ChargesByTag {
     }
 }
 
+/// The first tag, and how many of the tags that follow are the same. There is at least one.
+#[inline]
+fn first_run(tags: &[u16]) -> (u16, u32) {
+    let first = tags[0];
+    let mut length = 0;
+    // Compares 32 at a time, which the compiler turns into vectors.
+    for chunk in tags.chunks(32) {
+        if chunk.len() < 32 || chunk.iter().any(|&tag| tag != first) {
+            length += chunk.iter().take_while(|&&tag| tag == first).count();
+            break;
+        }
+        length += 32;
+    }
+    (first, length as u32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn each_copy_is_charged_once_and_evenly() {
@@ -198,7 +246,7 @@ mod tests {
             charges.invalidated(place, 1, tag);
         }
         for collections in 1..=1000 {
-            charges.caused(6, 0..4);
+            charges.caused(6, [(0, 1), (1, 3)].into_iter());
             let caused = [1, 2, 3].map(|tag| charges.of(tag).caused_units);
             assert_eq!(caused.iter().sum::<u64>(), 6 * collections);
         }
@@ -209,7 +257,31 @@ mod tests {
                 charges.of(tag)
             );
         }
-        charges.caused(2, 0..0);
+        charges.caused(2, std::iter::empty());
         assert_eq!(charges.of(UNATTRIBUTED).caused_units, 2);
+    }
+
+    proptest! {
+        /// One unit after another: the same as run by run.
+        #[test]
+        fn runs_are_charged_as_their_units_are(
+            tags in prop::collection::vec((0..3u16, 1..70u32), 1..12),
+            rounds in prop::collection::vec(1..2000u32, 1..6),
+        ) {
+            let units: u32 = tags.iter().map(|each| each.1).sum();
+            let mut of_runs = ChargesByTag::new(u64::from(units));
+            let mut of_units = of_runs.clone();
+            let mut at = 0;
+            for &(tag, count) in &tags {
+                of_runs.invalidated(at, count, tag);
+                of_units.invalidated(at, count, tag);
+                at += count;
+            }
+            for copies in rounds {
+                of_runs.caused(copies, std::iter::once((0, units)));
+                of_units.caused(copies, (0..units).map(|unit| (unit, 1)));
+                prop_assert_eq!(&of_runs.by_tag, &of_units.by_tag);
+            }
+        }
     }
 }

@@ -42,6 +42,8 @@ pub trait Translation {
     fn geometry(&self) -> &Geometry;
     /// Blocks that never hold settled data: nominal and effective spare differ by them.
     fn reserved_blocks(&self) -> u32;
+    /// Where the data of a logical unit is; `None` where it was never written, or was trimmed.
+    fn physical(&self, logical: u32) -> Option<u32>;
     /// Writes, in order.
     fn write_all(&mut self, writes: &[Write]);
     /// Gives units up.

@@ -41,6 +41,7 @@ mod replay;
 mod spec;
 mod timed;
 mod wear;
+mod whole_blocks;
 mod workload;
 
 pub use block_map::BlockMap;

@@ -4,41 +4,11 @@
 //! logical block; in FAST
 //! all of them share the log blocks, which are merged in the order in which they were filled.
 
-use crate::page_map::Valid;
-use crate::{Charge, Counters, Error, Geometry, Translation, Write};
+use crate::whole_blocks::{Nand, WholeBlocks};
+use crate::{Charge, Error, Geometry, Write};
 use std::collections::VecDeque;
 
 const NOWHERE: u32 = u32::MAX;
-
-/// Free blocks, used in turn, and the erase count of every block.
-#[derive(Debug, Clone)]
-pub struct Pool {
-    free: VecDeque<u32>,
-    erases: Vec<u32>,
-}
-
-impl Pool {
-    pub fn new(blocks: u32) -> Pool {
-        Pool {
-            free: (0..blocks).collect(),
-            erases: vec![0; blocks as usize],
-        }
-    }
-
-    pub fn take(&mut self) -> u32 {
-        // A mapping's `new` has checked that there are more blocks than it can hold at a time.
-        self.free.pop_front().unwrap_or_default()
-    }
-
-    pub fn erase(&mut self, block: u32) {
-        self.erases[block as usize] += 1;
-        self.free.push_back(block);
-    }
-
-    pub fn erases(&self) -> &[u32] {
-        &self.erases
-    }
-}
 
 /// Which logical blocks share a log block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,17 +43,12 @@ struct Log {
 /// A device with log blocks.
 #[derive(Debug, Clone)]
 pub struct LogBlockMap<C> {
-    geometry: Geometry,
+    nand: Nand<C>,
     options: LogBlocks,
-    data: Vec<Option<u32>>,
     /// Where a logical unit's newest content is, in a log or data block.
     map: Vec<u32>,
-    holds: Valid,
     /// BAST: the most recently used one is last. FAST: the newest one is last.
     logs: VecDeque<Log>,
-    pool: Pool,
-    counters: Counters,
-    charges: C,
 }
 
 impl<C: Charge> LogBlockMap<C> {
@@ -100,40 +65,34 @@ impl<C: Charge> LogBlockMap<C> {
                 rule: "at least 1",
             });
         }
-        geometry.check(options.log_blocks + 1)?;
         Ok(LogBlockMap {
-            geometry,
+            nand: Nand::new(geometry, options.log_blocks + 1, charges)?,
             options,
-            data: vec![None; geometry.logical_units.div_ceil(geometry.units_per_block) as usize],
             map: vec![NOWHERE; geometry.logical_units as usize],
-            holds: Valid::new(u64::from(geometry.logical_units)),
             logs: VecDeque::new(),
-            pool: Pool::new(geometry.blocks),
-            counters: Counters::default(),
-            charges,
         })
     }
 
     fn write_unit(&mut self, unit: u32, tag: u16) {
-        let at = self.log_for(unit / self.geometry.units_per_block);
+        let at = self.log_for(unit / self.nand.geometry.units_per_block);
         let log = &mut self.logs[at];
         let place = log.units.len() as u32;
-        log.in_place &= place == unit % self.geometry.units_per_block
-            && log.logical == unit / self.geometry.units_per_block;
+        log.in_place &= place == unit % self.nand.geometry.units_per_block
+            && log.logical == unit / self.nand.geometry.units_per_block;
         log.units.push(unit);
-        let physical = log.physical * self.geometry.units_per_block + place;
+        let physical = log.physical * self.nand.geometry.units_per_block + place;
         let before = std::mem::replace(&mut self.map[unit as usize], physical);
         if before != NOWHERE {
-            self.charges.invalidated(before, 1, tag);
+            self.nand.charges.invalidated(before, 1, tag);
         }
-        self.charges.written(physical, 1, tag);
-        self.holds.set_range(unit, 1);
-        self.counters.written_units += 1;
+        self.nand.charges.written(physical, 1, tag);
+        self.nand.holds.set_range(unit, 1);
+        self.nand.counters.written_units += 1;
     }
 
     /// The place in `logs` of a log block with room for a unit of this logical block.
     fn log_for(&mut self, logical: u32) -> usize {
-        let full = self.geometry.units_per_block as usize;
+        let full = self.nand.geometry.units_per_block as usize;
         match self.options.association {
             Association::Block => {
                 if let Some(at) = self.logs.iter().position(|log| log.logical == logical) {
@@ -158,7 +117,7 @@ impl<C: Charge> LogBlockMap<C> {
         {
             self.merge_log(oldest);
         }
-        let physical = self.pool.take();
+        let physical = self.nand.take();
         self.logs.push_back(Log {
             physical,
             logical,
@@ -171,7 +130,7 @@ impl<C: Charge> LogBlockMap<C> {
     /// Gives a log block back, with every logical block that has its newest content in it made
     /// whole.
     fn merge_log(&mut self, log: Log) {
-        let units = self.geometry.units_per_block;
+        let units = self.nand.geometry.units_per_block;
         let base = log.physical * units;
         let newest = |map: &[u32], place: u32, unit: u32| map[unit as usize] == base + place;
         let all_newest = (0..)
@@ -186,84 +145,78 @@ impl<C: Charge> LogBlockMap<C> {
                 self.merge_block(unit / units);
             }
         }
-        self.erase(log.physical);
+        self.nand.erase(log.physical);
     }
 
     /// Switch or partial merge: the rest of the logical block is copied behind what the log block
     /// holds.
     fn complete_in_place(&mut self, log: &Log) {
-        let units = self.geometry.units_per_block;
+        let units = self.nand.geometry.units_per_block;
         let begin = log.logical * units;
         let written = log.units.len() as u32;
-        let end = (begin + units).min(self.geometry.logical_units);
+        let end = (begin + units).min(self.nand.geometry.logical_units);
         let rest: Vec<u32> = self
+            .nand
             .holds
             .places(begin + written, end.saturating_sub(begin + written), true)
             .collect();
         for &unit in &rest {
             self.move_unit(unit, log.physical * units + unit - begin);
         }
-        let places = (0..written).map(|place| log.physical * units + place);
-        self.charges.caused(rest.len() as u32, places);
-        if let Some(old) = self.data[log.logical as usize].replace(log.physical) {
-            self.erase(old);
-        }
+        let programmed = std::iter::once((log.physical * units, written));
+        self.nand.charges.caused(rest.len() as u32, programmed);
+        self.nand.replace_data(log.logical, log.physical);
     }
 
     /// Full merge: the newest content of a logical block goes to a new data block.
     fn merge_block(&mut self, logical: u32) {
-        let units = self.geometry.units_per_block;
-        let (begin, old) = (logical * units, self.data[logical as usize]);
-        let target = self.pool.take();
-        let end = (begin + units).min(self.geometry.logical_units);
-        let held: Vec<u32> = self.holds.places(begin, end - begin, true).collect();
+        let units = self.nand.geometry.units_per_block;
+        let (begin, old) = (logical * units, self.nand.data[logical as usize]);
+        let target = self.nand.take();
+        let end = (begin + units).min(self.nand.geometry.logical_units);
+        let held: Vec<u32> = self.nand.holds.places(begin, end - begin, true).collect();
         let outside = |place: u32| old.is_none_or(|old| place / units != old);
-        let logged: Vec<u32> = held
-            .iter()
-            .map(|&unit| self.map[unit as usize])
+        let places = held.iter().map(|&unit| self.map[unit as usize]);
+        let logged = places
             .filter(|&place| outside(place))
-            .collect();
-        self.charges.caused(held.len() as u32, logged.into_iter());
+            .map(|place| (place, 1));
+        self.nand.charges.caused(held.len() as u32, logged);
         for &unit in &held {
             self.move_unit(unit, target * units + unit - begin);
         }
-        self.data[logical as usize] = Some(target);
-        if let Some(old) = old {
-            self.erase(old);
-        }
+        self.nand.replace_data(logical, target);
     }
 
     fn move_unit(&mut self, unit: u32, to: u32) {
         let from = std::mem::replace(&mut self.map[unit as usize], to);
-        self.charges.moved(from, to, 1);
-        self.counters.copied_units += 1;
-    }
-
-    fn erase(&mut self, block: u32) {
-        let units = self.geometry.units_per_block;
-        self.charges.erased(block * units, units);
-        self.pool.erase(block);
-        self.counters.erases += 1;
+        self.nand.charges.moved(from, to, 1);
+        self.nand.counters.copied_units += 1;
     }
 }
 
-impl<C: Charge> Translation for LogBlockMap<C> {
+impl<C: Charge> WholeBlocks for LogBlockMap<C> {
     type Charges = C;
 
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
+    fn nand(&self) -> &Nand<C> {
+        &self.nand
+    }
+
+    fn nand_mut(&mut self) -> &mut Nand<C> {
+        &mut self.nand
     }
 
     fn reserved_blocks(&self) -> u32 {
         self.options.log_blocks + 1
     }
 
-    fn write_all(&mut self, writes: &[Write]) {
-        for write in writes {
-            self.counters.host_units += u64::from(write.count);
-            for unit in write.first..write.first + write.count {
-                self.write_unit(unit, write.tag);
-            }
+    fn physical(&self, logical: u32) -> Option<u32> {
+        let place = self.map[logical as usize];
+        (place != NOWHERE).then_some(place)
+    }
+
+    fn write(&mut self, write: &Write) {
+        for unit in write.first..write.first + write.count {
+            self.write_unit(unit, write.tag);
         }
     }
 
@@ -272,25 +225,10 @@ impl<C: Charge> Translation for LogBlockMap<C> {
         for unit in first..first + count {
             let before = std::mem::replace(&mut self.map[unit as usize], NOWHERE);
             if before != NOWHERE {
-                self.charges.invalidated(before, 1, tag);
-                self.counters.trimmed_units += 1;
+                self.nand.charges.invalidated(before, 1, tag);
+                self.nand.counters.trimmed_units += 1;
             }
         }
-        self.holds.clear_range(first, count);
-    }
-
-    /// Units are programmed as they are written: a flush has nothing to do.
-    fn flush(&mut self, _: u16) {}
-
-    fn counters(&self) -> Counters {
-        self.counters
-    }
-
-    fn erases(&self) -> &[u32] {
-        self.pool.erases()
-    }
-
-    fn charges(&self) -> &C {
-        &self.charges
+        self.nand.holds.clear_range(first, count);
     }
 }

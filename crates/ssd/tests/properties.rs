@@ -2,12 +2,12 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::float_cmp)]
 
 use fscost_ssd::{
-    Association, Charge, Charges, ChargesByTag, Collection, Counters, Device, Geometry, LogBlocks,
-    Mapping, NoCharges, PageMap, PageMapOptions, Separation, Translation, UNATTRIBUTED, Wear,
-    Write,
+    Association, BlockMap, Charge, Charges, ChargesByTag, Collection, Counters, Device, Geometry,
+    LogBlockMap, LogBlocks, Mapping, NoCharges, PageMap, PageMapOptions, Separation, Translation,
+    UNATTRIBUTED, Wear, Write,
 };
 use proptest::prelude::*;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 const UNITS: u32 = 300;
 
@@ -119,7 +119,7 @@ impl Charge for Nand {
         assert!((from..from + units).all(|place| self.programmed.contains(&place)));
         self.program(to, units);
     }
-    fn caused(&mut self, _: u32, _: impl Iterator<Item = u32>) {}
+    fn caused(&mut self, _: u32, _: impl Iterator<Item = (u32, u32)>) {}
     fn erased(&mut self, physical: u32, units: u32) {
         for place in physical..physical + units {
             self.programmed.remove(&place);
@@ -176,31 +176,92 @@ proptest! {
         prop_assert_eq!(plain.erases(), charged.erases());
     }
 
-    /// The map equals a naive one, and no two logical units share a place.
+    /// The content of each logical unit equals that of a naive map, whatever was copied in between,
+    /// and no two logical units share a place.
     #[test]
-    fn no_valid_unit_is_lost(options in page_options(), units_per_page in prop::sample::select(vec![1u32, 4]), steps in steps()) {
-        let mut device = PageMap::new(geometry(units_per_page), options, NoCharges).unwrap();
-        let mut mapped = [false; UNITS as usize];
-        for step in &steps {
-            match *step {
-                Step::Write(first, count, tag, stream) => {
-                    device.write_all(&[Write { first, count, tag, stream }]);
-                    mapped[first as usize..(first + count) as usize].fill(true);
-                }
-                Step::Trim(first, count, tag) => {
-                    device.trim(first, count, tag);
-                    mapped[first as usize..(first + count) as usize].fill(false);
-                }
-                Step::Flush(tag) => device.flush(tag),
+    fn no_valid_unit_is_lost(
+        mapping in mappings(),
+        units_per_page in prop::sample::select(vec![1u32, 4]),
+        steps in steps(),
+    ) {
+        let geometry = geometry(units_per_page);
+        match mapping {
+            Mapping::Page(options) => {
+                let mut device = PageMap::new(geometry, options, Content::default()).unwrap();
+                assert_naive(&mut device, &steps);
+                let mapped = (0..UNITS).filter(|&unit| device.physical(unit).is_some()).count();
+                prop_assert_eq!(device.valid_units().sum::<u32>() as usize, mapped);
             }
-            let places: Vec<u32> = (0..UNITS).filter_map(|unit| device.physical(unit)).collect();
-            prop_assert_eq!((0..UNITS).map(|unit| device.physical(unit).is_some()).collect::<Vec<_>>(), mapped);
-            prop_assert_eq!(places.iter().collect::<HashSet<_>>().len(), places.len());
-            prop_assert_eq!(device.valid_units().sum::<u32>() as usize, places.len());
+            Mapping::Block { open_blocks } => {
+                let device = BlockMap::new(geometry, open_blocks, Content::default());
+                assert_naive(&mut device.unwrap(), &steps);
+            }
+            Mapping::Log(options) => {
+                let device = LogBlockMap::new(geometry, options, Content::default());
+                assert_naive(&mut device.unwrap(), &steps);
+            }
         }
-        let counters: Counters = device.counters();
-        prop_assert_eq!(counters.erases, device.erases().iter().map(|&count| u64::from(count)).sum::<u64>());
     }
+}
+
+/// What each physical unit holds: the number of the write that programmed it, carried along by
+/// copies.
+#[derive(Debug, Clone, Default)]
+struct Content {
+    held: HashMap<u32, u16>,
+}
+
+impl Charge for Content {
+    fn written(&mut self, physical: u32, units: u32, tag: u16) {
+        self.held
+            .extend((physical..physical + units).map(|place| (place, tag)));
+    }
+    fn padded(&mut self, _: u32, _: u32, _: u16) {}
+    fn invalidated(&mut self, _: u32, _: u32, _: u16) {}
+    fn moved(&mut self, from: u32, to: u32, units: u32) {
+        for at in 0..units {
+            let content = self.held[&(from + at)];
+            self.held.insert(to + at, content);
+        }
+    }
+    fn caused(&mut self, _: u32, _: impl Iterator<Item = (u32, u32)>) {}
+    fn erased(&mut self, physical: u32, units: u32) {
+        for place in physical..physical + units {
+            self.held.remove(&place);
+        }
+    }
+}
+
+fn assert_naive(device: &mut impl Translation<Charges = Content>, steps: &[Step]) {
+    let mut naive = [None; UNITS as usize];
+    for (number, step) in (0..).zip(steps) {
+        match *step {
+            Step::Write(first, count, _, stream) => {
+                let write = Write {
+                    first,
+                    count,
+                    tag: number,
+                    stream,
+                };
+                device.write_all(&[write]);
+                naive[first as usize..(first + count) as usize].fill(Some(number));
+            }
+            Step::Trim(first, count, tag) => {
+                device.trim(first, count, tag);
+                naive[first as usize..(first + count) as usize].fill(None);
+            }
+            Step::Flush(tag) => device.flush(tag),
+        }
+        let places: Vec<_> = (0..UNITS).map(|unit| device.physical(unit)).collect();
+        let held = &device.charges().held;
+        let found = places.iter().map(|place| place.map(|at| held[&at]));
+        assert!(found.eq(naive), "after step {number}: {step:?}");
+        let distinct: HashSet<_> = places.iter().flatten().collect();
+        assert_eq!(distinct.len(), places.iter().flatten().count());
+    }
+    let counters: Counters = device.counters();
+    let erases = device.erases().iter().map(|&count| u64::from(count));
+    assert_eq!(counters.erases, erases.sum::<u64>());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::{
     error::Problem,
-    request::{Kind, Request},
+    request::{Batch, Kind, Request},
 };
 use std::collections::HashMap;
 
@@ -40,22 +40,6 @@ pub(crate) struct Event {
     pub(crate) length_bytes: u64,
 }
 
-/// Up to two requests: a bio with `REQ_PREFLUSH` and data is a flush, then a write.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Requests {
-    pub(crate) first: Option<Request>,
-    pub(crate) second: Option<Request>,
-}
-
-impl Requests {
-    pub(crate) fn one(request: Request) -> Requests {
-        Requests {
-            first: Some(request),
-            second: None,
-        }
-    }
-}
-
 /// Far above the queue of any device (NVMe has up to 64 Ki commands in a queue).
 const MAX_REQUEUED: usize = 1 << 16;
 
@@ -79,9 +63,11 @@ impl Counter {
         action == self.action || (action == Action::Requeue && self.action == Action::Issue)
     }
 
-    pub(crate) fn take(&mut self, event: &Event) -> Result<Requests, Problem> {
+    /// Adds the requests of the event: none, one, or, of a bio with `REQ_PREFLUSH` and data, a
+    /// flush and then a write.
+    pub(crate) fn take(&mut self, event: &Event, batch: &mut Batch) -> Result<(), Problem> {
         if !self.counts(event.action) {
-            return Ok(Requests::default());
+            return Ok(());
         }
         let key = (event.disk, event.sector, event.length_bytes);
         if event.action == Action::Requeue {
@@ -89,12 +75,12 @@ impl Counter {
                 return Err("more than 65536 requests wait to be issued again".into());
             }
             *self.requeued.entry(key).or_insert(0) += 1;
-            return Ok(Requests::default());
+            return Ok(());
         }
         if !self.requeued.is_empty() && self.is_issued_again(key) {
-            return Ok(Requests::default());
+            return Ok(());
         }
-        requests(event)
+        add(event, batch)
     }
 
     fn is_issued_again(&mut self, key: (u32, u64, u64)) -> bool {
@@ -109,34 +95,20 @@ impl Counter {
     }
 }
 
-fn requests(event: &Event) -> Result<Requests, Problem> {
-    let mut requests = Requests::default();
+fn add(event: &Event, batch: &mut Batch) -> Result<(), Problem> {
     if event.operation.has_preflush {
-        requests.first = Some(Request {
+        batch.add(Request::flush(event.time_ns, event.disk));
+    }
+    if let Some(kind) = event.operation.kind {
+        batch.add(Request {
             time_ns: event.time_ns,
             disk: event.disk,
-            kind: Kind::Flush,
-            fua: false,
-            offset_bytes: 0,
-            length_bytes: 0,
+            kind,
+            fua: event.operation.is_fua && kind == Kind::Write,
+            ..range(event.sector, 512, event.length_bytes)?
         });
     }
-    let Some(kind) = event.operation.kind.filter(|_| event.length_bytes > 0) else {
-        return Ok(requests);
-    };
-    let data = Request {
-        time_ns: event.time_ns,
-        disk: event.disk,
-        kind,
-        fua: event.operation.is_fua && kind == Kind::Write,
-        ..range(event.sector, 512, event.length_bytes)?
-    };
-    if requests.first.is_some() {
-        requests.second = Some(data);
-    } else {
-        requests.first = Some(data);
-    }
-    Ok(requests)
+    Ok(())
 }
 
 /// A read of this range of disk 0 at time 0; an error if it ends beyond 64 bits.

@@ -4,13 +4,18 @@
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
 /// An unsigned decimal integer of digits alone.
+#[inline]
 pub(crate) fn integer(text: &[u8]) -> Option<u64> {
     // 19 digits cannot overflow 64 bits.
     if text.is_empty() || text.len() > 19 {
         return long_integer(text);
     }
     let mut value = 0;
-    for &byte in text {
+    let (eights, rest) = text.as_chunks();
+    for eight in eights {
+        value = value * 100_000_000 + eight_digits(*eight)?;
+    }
+    for &byte in rest {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             return None;
@@ -18,6 +23,25 @@ pub(crate) fn integer(text: &[u8]) -> Option<u64> {
         value = value * 10 + u64::from(digit);
     }
     Some(value)
+}
+
+/// Eight digits at once: each step joins neighbours, from digits to pairs, from pairs to fours,
+/// from fours to eight.
+#[inline]
+fn eight_digits(text: [u8; 8]) -> Option<u64> {
+    const ZEROES: u64 = 0x3030_3030_3030_3030;
+    const UPPER: u64 = 0xf0f0_f0f0_f0f0_f0f0;
+    let text = u64::from_le_bytes(text);
+    // A byte is a digit if it lies in 0x30..0x40 and stays there when 6 are added; no sum of such
+    // bytes carries.
+    let above = text.wrapping_add(0x0606_0606_0606_0606);
+    if text & UPPER != ZEROES || above & UPPER != ZEROES {
+        return None;
+    }
+    let digits = text - ZEROES;
+    let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    Some((fours * 10_000 + (fours >> 32)) & 0xffff_ffff)
 }
 
 fn long_integer(text: &[u8]) -> Option<u64> {
@@ -39,21 +63,15 @@ pub(crate) fn seconds_ns(text: &[u8]) -> Option<u64> {
     let Some(fraction) = text.get(point + 1..) else {
         return Some(whole);
     };
-    let mut value = 0;
-    let mut digits = 0;
-    for &byte in fraction {
-        if !byte.is_ascii_digit() {
-            return None;
-        }
-        if digits < 9 {
-            value = value * 10 + u64::from(byte - b'0');
-            digits += 1;
-        }
-    }
-    if digits == 0 {
+    if fraction.is_empty() {
         return None;
     }
-    whole.checked_add(value * 10u64.pow(9 - digits))
+    let (kept, cut) = fraction.split_at(fraction.len().min(9));
+    if !cut.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let unit_ns = 10u64.pow(9 - kept.len() as u32);
+    whole.checked_add(integer(kept)? * unit_ns)
 }
 
 #[cfg(test)]
@@ -65,6 +83,10 @@ mod tests {
         assert_eq!(integer(b"0"), Some(0));
         assert_eq!(integer(b"0000000000000000000000000007"), Some(7));
         assert_eq!(integer(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(
+            integer(b"9876543210123456789"),
+            Some(9_876_543_210_123_456_789)
+        );
         let refused: [&[u8]; 8] = [
             b"",
             b"-1",
@@ -77,6 +99,22 @@ mod tests {
         ];
         for text in refused {
             assert_eq!(integer(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_byte_but_digits_is_refused_at_every_place() {
+        for length in 1..=19 {
+            for place in 0..length {
+                for byte in 0..=u8::MAX {
+                    let mut text = vec![b'7'; length];
+                    text[place] = byte;
+                    let wanted = String::from_utf8(text.clone());
+                    let wanted = wanted.ok().filter(|_| byte.is_ascii_digit());
+                    let wanted = wanted.and_then(|text| text.parse().ok());
+                    assert_eq!(integer(&text), wanted, "{text:?}");
+                }
+            }
         }
     }
 

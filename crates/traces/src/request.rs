@@ -34,3 +34,46 @@ pub struct Request {
     /// Length. `offset_bytes + length_bytes` does not overflow.
     pub length_bytes: u64,
 }
+
+impl Request {
+    pub(crate) fn flush(time_ns: u64, disk: u32) -> Request {
+        Request {
+            time_ns,
+            disk,
+            kind: Kind::Flush,
+            fua: false,
+            offset_bytes: 0,
+            length_bytes: 0,
+        }
+    }
+}
+
+/// Requests that were read and not yet taken. Readers fill it with those of many lines, so that the
+/// loop over the lines of a format is compiled for it alone.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    requests: Vec<Request>,
+    taken: usize,
+}
+
+impl Batch {
+    /// Adds a request. A read or write of no bytes moves no data, and does not count.
+    pub(crate) fn add(&mut self, request: Request) {
+        if request.length_bytes > 0 || request.kind == Kind::Flush {
+            self.requests.push(request);
+        }
+    }
+
+    /// The oldest request.
+    pub(crate) fn take(&mut self) -> Option<Request> {
+        let request = self.requests.get(self.taken).copied();
+        self.taken += usize::from(request.is_some());
+        request
+    }
+
+    /// Forgets the requests that were taken, which are all.
+    pub(crate) fn clear(&mut self) {
+        self.requests.clear();
+        self.taken = 0;
+    }
+}

@@ -1,7 +1,7 @@
 //! A trace, opened and read request by request.
 
 use crate::{
-    device_events::{Action, Requests},
+    device_events::Action,
     disks::Disks,
     error::{Error, ErrorKind, Place, Result},
     formats::{
@@ -11,7 +11,7 @@ use crate::{
     },
     input::Source,
     lines::Lines,
-    request::{Kind, Request},
+    request::{Batch, Request},
 };
 use std::{
     ffi::OsStr,
@@ -22,20 +22,74 @@ use std::{
 /// More CPUs than Linux supports on any machine (`NR_CPUS` is at most 8192).
 const MAX_FILES: usize = 8192;
 
+/// Lines or records that are read at once.
+const BATCH: usize = 1024;
+
 /// A trace: an iterator of the requests that reached the devices, in the order of the file.
 pub struct Trace {
-    path: PathBuf,
     format: Format,
-    reader: Reader,
+    reader: Option<Box<dyn Reader>>,
     disks: Disks,
-    second: Option<Request>,
-    is_over: bool,
+    batch: Batch,
+    /// Of the line behind the batch.
+    error: Option<Error>,
 }
 
-enum Reader {
-    Text { lines: Lines, text: Box<dyn Text> },
-    Blktrace(Blktrace),
-    DmLogWrites(DmLogWrites),
+/// A file, read in steps.
+trait Reader: Send {
+    /// Adds the requests of the next line or record, which may be none; false at the end.
+    fn step(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool>;
+
+    /// Adds the requests of the next lines or records; false at the end. One call for many steps,
+    /// so that each reader has a loop of its own.
+    fn fill(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
+        for _ in 0..BATCH {
+            if !self.step(disks, batch)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+struct TextReader<T> {
+    path: PathBuf,
+    lines: Lines,
+    text: T,
+}
+
+impl<T: Text> Reader for TextReader<T> {
+    #[inline]
+    fn step(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
+        let number = self.lines.number() + 1;
+        let Some(line) = self.lines.next(&self.path)? else {
+            return Ok(false);
+        };
+        if !line.is_empty() {
+            let added = self.text.line(line, number, disks, batch);
+            added.map_err(|problem| {
+                Error::new(
+                    ErrorKind::Malformed,
+                    &self.path,
+                    Place::Line(number),
+                    problem,
+                )
+            })?;
+        }
+        Ok(true)
+    }
+}
+
+impl Reader for Blktrace {
+    fn step(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
+        self.next(disks, batch)
+    }
+}
+
+impl Reader for DmLogWrites {
+    fn step(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
+        self.next(disks, batch)
+    }
 }
 
 impl Trace {
@@ -51,12 +105,11 @@ impl Trace {
             None => detect(&source.head(HEAD_BYTES)?).map_err(|p| Error::format(path, p))?,
         };
         Ok(Trace {
-            path: path.to_owned(),
             format,
-            reader: reader(source, format)?,
+            reader: Some(reader(source, format)?),
             disks: Disks::default(),
-            second: None,
-            is_over: false,
+            batch: Batch::default(),
+            error: None,
         })
     }
 
@@ -66,63 +119,46 @@ impl Trace {
         self.format
     }
 
-    /// Names of the disks of the requests so far, in the order of their first request: `8,0`
-    /// (blkparse, blktrace),
-    /// `usr_0` (MSR), the LUN, the device or volume number, the file (fio), `log` (dm-log-writes).
+    /// Names of the disks found so far, in the order in which they appear: `8,0` (blkparse,
+    /// blktrace), `usr_0` (MSR), the LUN, the device or volume number, the file (fio), `log`
+    /// (dm-log-writes).
     #[must_use]
     pub fn disks(&self) -> &[String] {
         self.disks.names()
     }
 
     /// The next request; none at the end, and after an error.
+    #[inline]
     pub fn next_request(&mut self) -> Result<Option<Request>> {
-        if let Some(request) = self.second.take() {
-            return Ok(Some(request));
-        }
-        while !self.is_over {
-            match self.next_requests() {
-                Ok(Some(requests)) => {
-                    let mut each = [requests.first, requests.second].into_iter().flatten();
-                    let mut each = each.by_ref().filter(is_counted);
-                    if let Some(first) = each.next() {
-                        self.second = each.next();
-                        return Ok(Some(first));
-                    }
-                }
-                Ok(None) => self.is_over = true,
-                Err(e) => {
-                    self.is_over = true;
-                    return Err(e);
-                }
+        loop {
+            if let Some(request) = self.batch.take() {
+                return Ok(Some(request));
+            }
+            if !self.fill()? {
+                return Ok(None);
             }
         }
-        Ok(None)
     }
 
-    /// The requests of the next line or record, which may be none.
-    fn next_requests(&mut self) -> Result<Option<Requests>> {
-        match &mut self.reader {
-            Reader::Text { lines, text } => {
-                let number = lines.number() + 1;
-                let Some(line) = lines.next(&self.path)? else {
-                    return Ok(None);
-                };
-                if line.is_empty() {
-                    return Ok(Some(Requests::default()));
-                }
-                let requests = text.line(line, number, &mut self.disks);
-                requests.map(Some).map_err(|problem| {
-                    Error::new(
-                        ErrorKind::Malformed,
-                        &self.path,
-                        Place::Line(number),
-                        problem,
-                    )
-                })
-            }
-            Reader::Blktrace(blktrace) => blktrace.next(&mut self.disks),
-            Reader::DmLogWrites(log) => log.next(&mut self.disks),
+    /// Reads a batch, after the last one was taken; false at the end.
+    fn fill(&mut self) -> Result<bool> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
         }
+        let Some(reader) = &mut self.reader else {
+            return Ok(false);
+        };
+        self.batch.clear();
+        // The requests before a malformed line are those of the file, too.
+        match reader.fill(&mut self.disks, &mut self.batch) {
+            Ok(true) => {}
+            Ok(false) => self.reader = None,
+            Err(error) => {
+                self.reader = None;
+                self.error = Some(error);
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -134,34 +170,35 @@ impl Iterator for Trace {
     }
 }
 
-/// A read or write of no bytes moves no data.
-fn is_counted(request: &Request) -> bool {
-    request.length_bytes > 0 || request.kind == Kind::Flush
-}
-
-fn reader(source: Source, format: Format) -> Result<Reader> {
-    let text: Box<dyn Text> = match format {
-        Format::Blkparse => Box::new(Blkparse::new(action_of_text(&source)?)),
-        Format::Msr => Box::new(Msr::default()),
-        Format::Fio => Box::new(Fio::default()),
-        Format::Systor17 => Box::new(Systor17),
-        Format::Alibaba => Box::new(Alibaba),
-        Format::Tencent => Box::new(Tencent),
+fn reader(source: Source, format: Format) -> Result<Box<dyn Reader>> {
+    match format {
+        Format::Blkparse => text(&source, Blkparse::new(action_of_text(&source)?)),
+        Format::Msr => text(&source, Msr::default()),
+        Format::Fio => text(&source, Fio::default()),
+        Format::Systor17 => text(&source, Systor17),
+        Format::Alibaba => text(&source, Alibaba),
+        Format::Tencent => text(&source, Tencent),
         Format::Blktrace => {
             let sources = files_of_all_cpus(source)?;
             let action = action_of_files(&sources)?;
-            return Ok(Reader::Blktrace(Blktrace::new(&sources, action)?));
+            Ok(Box::new(Blktrace::new(&sources, action)?))
         }
         Format::DmLogWrites => {
             if source.is_compressed() {
                 let cause = "a compressed log of dm-log-writes; decompress it first";
                 return Err(Error::format(source.path(), cause));
             }
-            return Ok(Reader::DmLogWrites(DmLogWrites::open(source.path())?));
+            Ok(Box::new(DmLogWrites::open(source.path())?))
         }
-    };
-    let lines = Lines::new(source.bytes()?);
-    Ok(Reader::Text { lines, text })
+    }
+}
+
+fn text(source: &Source, text: impl Text + 'static) -> Result<Box<dyn Reader>> {
+    Ok(Box::new(TextReader {
+        path: source.path().to_owned(),
+        lines: Lines::new(source.bytes()?),
+        text,
+    }))
 }
 
 /// The action that counts, of those found until the first D.

@@ -1,7 +1,7 @@
 """What each written byte of a recording was, why, and whose: rows, sums of them, and what can be
 said of them in words."""
 
-from fscost.analyze.explain import Explanation, Mark, explain, mark, measured
+from fscost.analyze.explain import Explanation, Mark, explain, mark, measured, measured_phases
 from fscost.analyze.findings import findings
 from fscost.analyze.groups import (
     By,
@@ -51,6 +51,7 @@ __all__ = [
     "maps",
     "mark",
     "measured",
+    "measured_phases",
     "report",
     "total_bytes",
     "unknown_bytes",

@@ -199,6 +199,13 @@ def measured(phases: Sequence[str], marks: Sequence[Mark]) -> list[str]:
     return [name for name in phases if name not in FORMATTING]
 
 
+def measured_phases(recording: Path) -> list[str]:
+    """The measured phases of a recording."""
+    with capture.opened(recording) as source:
+        marks = [mark(*each) for each in source.marks()]
+    return measured([each.name for each in marks] or ["before"], marks)
+
+
 def _detail(text: str | None) -> Mapping[str, Any]:
     """Whoever wrote the recording wrote this: what is no object says nothing."""
     found = json.loads(text) if text else None

@@ -32,6 +32,7 @@ COMMANDS = {
     "plot": "Draw one chart of a run as PNG, SVG or HTML.",
     "explain": "Say what each written byte was: structure, cause, file.",
     "wear": "Estimate the wear that recorded writes cause on an SSD, a card or an eMMC.",
+    "replay": "Estimate how long a disk, a card or an SSD would have taken for recorded requests.",
     "devices": "List the devices whose wear and latency are modelled, with the source of each number.",
     "profiles": "List the profiles that have a name of their own, one line each.",
     "workloads": "List the built-in workloads, one line each.",

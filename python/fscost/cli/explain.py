@@ -16,6 +16,7 @@ from fscost.view.grid import plain
 
 if TYPE_CHECKING:
     from fscost import analyze
+    from fscost.wear import Device, GroupWear
 
 # What looks at tables is imported in the functions that need it: the recording is being explained
 # meanwhile.
@@ -100,6 +101,13 @@ def explain(
     by_disk: Annotated[
         bool, typer.Option("--by-disk", help="Add the table of each disk alone.")
     ] = False,
+    ssd: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL|FILE.toml",
+            help="Add NAND bytes and the life of this device (`fscost devices`).",
+        ),
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Say what each written byte was: structure, cause, file."""
@@ -110,10 +118,11 @@ def explain(
     if at is None and around is not None:
         raise InputError("--around goes with --at", "leave it out, or give --at an instant")
     if diff is not None:
-        if profile or at is not None or by_disk or parquet is not None or len(sources) > 1:
+        others = (profile, at, by_disk or None, parquet, ssd)
+        if any(each is not None for each in others) or len(sources) > 1:
             raise InputError(
                 "--diff is of two profiles of one run",
-                "drop --profile, --at, --by-disk and --parquet, and name one run",
+                "drop --profile, --at, --by-disk, --parquet and --ssd, and name one run",
             )
         of_both = [first_kept(sources[0], [name], trust=trust)[0] for name in diff]
         reports = [_report(each, phase, by, is_all=all_) for each in of_both]
@@ -130,10 +139,14 @@ def explain(
                 "--at tells of one instant; --phase, --all, --by, --by-disk, --top and --parquet of all",
                 "leave one out",
             )
+        if ssd is not None:
+            raise InputError("--at and --ssd cannot be combined", "drop --ssd")
         _tell_instant(kept, at, AROUND if around is None else around, json_)
         return
     if parquet is not None:
         _only(kept, "--parquet")
+    device = None if ssd is None else _device(ssd, by or "structure")
+    rate: float | None = None
     objects: dict[Path, list[dict[str, object]]] = {source: [] for source, _ in sections}
     for number, (source, each) in enumerate(
         (source, each) for source, several in sections for each in several
@@ -168,28 +181,60 @@ def explain(
             disk: analyze.report(whole.on_disk(disk), phases, summed_by, limit) for disk in disks
         }
         rows = None if parquet is None else whole.write_parquet(parquet)
+        worn = None
+        worn_disks: dict[str, GroupWear] = {}
+        if device is not None:
+            worn, worn_disks = _worn(begun, phases, device, summed_by, rate)
+            rate = worn.runs_per_day
         if json_:
-            more = (
-                {"disks": {disk: found.json() for disk, found in of_disks.items()}}
-                if by_disk
-                else {}
-            )
-            objects[source].append({**each.json(), **report.json(), **more})
+            told = explained.json(report, worn)
+            if by_disk:
+                told["disks"] = {
+                    disk: explained.json(found, worn_disks.get(disk))
+                    for disk, found in of_disks.items()
+                }
+            objects[source].append({**each.json(), **told})
             continue
-        for line in explained.lines(report, given_columns(sys.stdout)):
+        columns = given_columns(sys.stdout)
+        for line in explained.lines(report, columns, worn):
             print(line)
         for disk, found in of_disks.items():
             print()
-            for line in explained.disk_lines(found, disk, given_columns(sys.stdout)):
+            for line in explained.disk_lines(found, disk, columns, worn_disks.get(disk)):
                 print(line)
         if rows is not None:
             print(plain(f"\n{parquet}: {rows:,} rows, of all phases"))
     if json_:
-        told = [
+        found_in = [
             {"run": str(source), "recordings": each} if source.is_dir() else each[0]
             for source, each in objects.items()
         ]
-        print(json.dumps(told[0] if len(sources) == 1 else {"sources": told}, indent=2))
+        print(json.dumps(found_in[0] if len(sources) == 1 else {"sources": found_in}, indent=2))
+
+
+def _device(ssd: str, by: By) -> "Device":
+    """The device of --ssd, after a check that it can be charged to such groups."""
+    from fscost import analyze, wear
+
+    wear.grouping(analyze.By(by))
+    return wear.find(ssd)
+
+
+def _worn(
+    begun: capture.Explaining,
+    phases: list[str],
+    device: "Device",
+    by: "analyze.By",
+    rate: float | None,
+) -> "tuple[GroupWear, dict[str, GroupWear]]":
+    """Wear of all disks, and of each. Without a rate, the recording runs back to back."""
+    from fscost import wear
+
+    sources = wear.sources(begun.recording, is_explained=True, measured=phases, begun=begun)
+    disks = wear.replayed_disks(sources, device, by)
+    rate = rate or next(iter(disks.values())).runs_per_day
+    of_each = {name: wear.grouped({name: disk}, device, rate) for name, disk in disks.items()}
+    return wear.grouped(disks, device, rate), of_each
 
 
 def _report(

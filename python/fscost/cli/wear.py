@@ -152,11 +152,17 @@ def wear(
                 f"{source} is a trace: drop these options",
             )
         entries = _of_trace(source, variants, format_, disk, settings)
-        output.emit(
-            output.Report(str(source), device, None, entries, room.Place(place), runs_per_day, top),
-            outputs,
-            sys.stdout,
+        report = output.Report(
+            str(source),
+            device,
+            None,
+            entries,
+            room.Place(place),
+            runs_per_day,
+            top,
+            is_trace=True,
         )
+        output.emit(report, outputs, sys.stdout)
         return
     kept = every_kept(source, profile or [], trust=trust)
     if array is not None:

@@ -2,5 +2,19 @@
 requests of a recording."""
 
 from fscost.latency.model import Model, Parameter, catalogue, find, of_file, parameters
+from fscost.latency.replay import OPS, DiskTimes, Latencies, Replay, parse_models, replay
 
-__all__ = ["Model", "Parameter", "catalogue", "find", "of_file", "parameters"]
+__all__ = [
+    "OPS",
+    "DiskTimes",
+    "Latencies",
+    "Model",
+    "Parameter",
+    "Replay",
+    "catalogue",
+    "find",
+    "of_file",
+    "parameters",
+    "parse_models",
+    "replay",
+]

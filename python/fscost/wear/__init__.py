@@ -12,6 +12,7 @@ from fscost.wear.device import (
     find,
     of_file,
 )
+from fscost.wear.groups import GroupWear, grouped, grouping, replayed_disks
 from fscost.wear.life import Life, life
 from fscost.wear.measure import (
     By,
@@ -33,6 +34,7 @@ __all__ = [
     "By",
     "Charge",
     "Device",
+    "GroupWear",
     "IntervalTimes",
     "Life",
     "Parameter",
@@ -44,6 +46,8 @@ __all__ = [
     "array_load",
     "catalogue",
     "find",
+    "grouped",
+    "grouping",
     "has_timing",
     "is_recording",
     "life",
@@ -52,6 +56,7 @@ __all__ = [
     "of_file",
     "parse_array",
     "replayed",
+    "replayed_disks",
     "sources",
     "times",
     "trace_sources",

@@ -131,16 +131,21 @@ class Source:
 
 
 def sources(
-    recording: Path, *, is_explained: bool, measured: Sequence[str] = (), disk: str | None = None
+    recording: Path,
+    *,
+    is_explained: bool,
+    measured: Sequence[str] = (),
+    disk: str | None = None,
+    begun: capture.Explaining | None = None,
 ) -> list[Source]:
     """The disks of a recording. It is explained only if charges are requested, because that takes
-    most of the time."""
-    begun = capture.Explaining(recording) if is_explained else None
+    most of the time; `begun` where that goes on already."""
+    begun = (begun or capture.Explaining(recording)) if is_explained else None
     facts = capture.info(recording)
     names = [str(each["name"]) for each in facts["disks"]]
     if disk is not None and disk not in names:
         raise InputError(f"{recording} has no disk {disk!r}", f"its disks are {', '.join(names)}")
-    phases = list(measured) or measured_phases(recording)
+    phases = list(measured) or analyze.measured_phases(recording)
     intervals = capture.intervals(recording)
     seconds = (
         sum((each.end_ns - each.begin_ns) / 1e9 for each in intervals if each.name in phases)
@@ -212,14 +217,6 @@ def members(
         replace(source, disk=f"m{member}", array=shape, member=member)
         for member in range(shape.members)
     ]
-
-
-def measured_phases(recording: Path) -> list[str]:
-    """Measured phases: those marked so; in older recordings those after mkfs and mount; all if
-    there is no mkfs."""
-    with capture.opened(recording) as source:
-        marks = [analyze.mark(*each) for each in source.marks()]
-    return analyze.measured([each.name for each in marks] or ["before"], marks)
 
 
 def measure(

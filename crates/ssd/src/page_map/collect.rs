@@ -82,7 +82,7 @@ impl<C: Charge> PageMap<C> {
         );
         let copies = self.blocks.valid(victim);
         self.charges
-            .caused(copies, self.valid.places(begin, units, false));
+            .caused(copies, self.valid.runs(begin, units, false));
         self.move_out(victim);
         self.erase(victim);
     }
@@ -108,7 +108,7 @@ impl<C: Charge> PageMap<C> {
         let copies = self.blocks.valid(victim);
         let mut runs = std::mem::take(&mut self.moving);
         runs.clear();
-        runs.extend(self.valid.runs(begin, units));
+        runs.extend(self.valid.runs(begin, units, true));
         self.valid.clear_range(begin, units);
         self.blocks.remove_valid(victim, copies);
         let mut ahead = runs.iter().flat_map(|&(first, count)| first..first + count);

@@ -195,15 +195,6 @@ impl<C: Charge> PageMap<C> {
         })
     }
 
-    /// Where the data of a logical unit is; `None` where it was never written, or was trimmed.
-    #[must_use]
-    pub fn physical(&self, logical: u32) -> Option<u32> {
-        self.map
-            .get(logical as usize)
-            .copied()
-            .filter(|&physical| physical != NOWHERE)
-    }
-
     /// Units of each block that are mapped, for a wear map or a histogram.
     pub fn valid_units(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.geometry.blocks).map(|block| self.blocks.valid(block))
@@ -349,6 +340,11 @@ impl<C: Charge> Translation for PageMap<C> {
     /// first.
     fn reserved_blocks(&self) -> u32 {
         self.options.reserved_blocks + self.frontiers.len() as u32 - 1
+    }
+
+    fn physical(&self, logical: u32) -> Option<u32> {
+        let place = self.map[logical as usize];
+        (place != NOWHERE).then_some(place)
     }
 
     fn write_all(&mut self, writes: &[Write]) {

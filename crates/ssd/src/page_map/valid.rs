@@ -45,6 +45,10 @@ impl Valid {
         self.words.iter().map(|w| u64::from(w.count_ones())).sum()
     }
 
+    pub fn is_set(&self, at: u32) -> bool {
+        self.words[(at / 64) as usize] >> (at % 64) & 1 == 1
+    }
+
     #[inline]
     pub fn set(&mut self, at: u32) {
         self.words[(at / 64) as usize] |= 1 << (at % 64);
@@ -79,12 +83,17 @@ impl Valid {
         }
     }
 
-    /// Runs of set bits in a range, in order: the first place and how many.
-    pub fn runs(&self, begin: u32, count: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+    /// Runs of bits in a range that are `wanted`, in order: the first place and how many.
+    pub fn runs(
+        &self,
+        begin: u32,
+        count: u32,
+        wanted: bool,
+    ) -> impl Iterator<Item = (u32, u32)> + '_ {
         let (mut at, end) = (u64::from(begin), u64::from(begin) + u64::from(count));
         std::iter::from_fn(move || {
-            let first = self.next_change(at, end, true)?;
-            at = self.next_change(first, end, false).unwrap_or(end);
+            let first = self.next_change(at, end, wanted)?;
+            at = self.next_change(first, end, !wanted).unwrap_or(end);
             Some((first as u32, (at - first) as u32))
         })
     }
@@ -142,13 +151,17 @@ mod tests {
                 naive[begin as usize..(begin + count) as usize].fill(set);
             }
             for wanted in [false, true] {
-                let expected: Vec<u32> = (begin..begin + count).filter(|&at| naive[at as usize] == wanted).collect();
-                prop_assert_eq!(valid.places(begin, count, wanted).collect::<Vec<_>>(), expected);
+                let is_wanted = |&at: &u32| naive[at as usize] == wanted;
+                let expected: Vec<u32> = (begin..begin + count).filter(is_wanted).collect();
+                let places: Vec<u32> = valid.places(begin, count, wanted).collect();
+                prop_assert_eq!(&places, &expected);
+                let runs: Vec<_> = valid.runs(begin, count, wanted).collect();
+                let of_runs = runs.iter().flat_map(|&(first, many)| first..first + many);
+                prop_assert_eq!(of_runs.collect::<Vec<_>>(), expected);
+                let are_apart = runs.windows(2).all(|two| two[0].0 + two[0].1 < two[1].0);
+                prop_assert!(are_apart, "runs that touch are one");
             }
-            let of_runs: Vec<u32> = valid.runs(begin, count).flat_map(|(first, many)| first..first + many).collect();
-            prop_assert_eq!(of_runs, valid.places(begin, count, true).collect::<Vec<_>>());
-            let runs: Vec<_> = valid.runs(begin, count).collect();
-            prop_assert!(runs.windows(2).all(|two| two[0].0 + two[0].1 < two[1].0), "runs that touch are one");
+            prop_assert!((0..500).all(|at| valid.is_set(at) == naive[at as usize]));
         }
     }
 }

@@ -173,3 +173,20 @@ pub fn assert_close(what: &str, measured: f64, expected: f64, tolerance: f64) {
         error * 100.0
     );
 }
+
+/// Units by classes of (share of the units, share of the writes), uniform within each.
+pub fn by_class(seed: u64, classes: &[(f64, f64)]) -> impl FnMut(u32) -> u32 {
+    let mut rng = Rng::with_seed(seed);
+    let classes = classes.to_vec();
+    move |units| {
+        let (mut below, mut of_writes) = (0.0, rng.f64());
+        for &(share, writes) in &classes {
+            if of_writes < writes || below + share > 0.999 {
+                return ((below + share * rng.f64()) * f64::from(units)) as u32;
+            }
+            below += share;
+            of_writes -= writes;
+        }
+        unreachable!("the shares add up to 1")
+    }
+}

@@ -9,13 +9,12 @@
 
 use super::{
     Text,
-    csv::{fields, integer_of, is_header, shown},
+    csv::{fields, integer_of, is_header, kind_of, range_of, time_ns_of},
 };
 use crate::{
-    device_events::{Requests, range},
     disks::Disks,
     error::Problem,
-    request::{Kind, Request},
+    request::{Batch, Request},
 };
 
 pub(super) const HEADER: &str = "device_id,opcode,offset,length,timestamp";
@@ -25,28 +24,24 @@ const MICROSECOND_NS: u64 = 1000;
 pub(crate) struct Alibaba;
 
 impl Text for Alibaba {
-    fn line(&mut self, line: &[u8], number: u64, disks: &mut Disks) -> Result<Requests, Problem> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        number: u64,
+        disks: &mut Disks,
+        batch: &mut Batch,
+    ) -> Result<(), Problem> {
         if is_header(line, number, HEADER) {
-            return Ok(Requests::default());
+            return Ok(());
         }
         let [device, opcode, offset, length, time] = fields(line)?;
-        let kind = match opcode {
-            b"R" => Kind::Read,
-            b"W" => Kind::Write,
-            _ => return Err(format!("opcode is {}, not R or W", shown(opcode)).into()),
-        };
         integer_of("device_id", device)?;
-        let time_ns = integer_of("timestamp", time)?.checked_mul(MICROSECOND_NS);
-        let place = range(
-            integer_of("offset", offset)?,
-            1,
-            integer_of("length", length)?,
-        )?;
-        Ok(Requests::one(Request {
-            time_ns: time_ns.ok_or("timestamp is later than the year 2554")?,
+        batch.add(Request {
+            time_ns: time_ns_of("timestamp", time, MICROSECOND_NS, 1970)?,
+            kind: kind_of("opcode", opcode, "R", "W")?,
             disk: disks.number(device)?,
-            kind,
-            ..place
-        }))
+            ..range_of(("offset", offset), ("length", length), 1)?
+        });
+        Ok(())
     }
 }

@@ -10,11 +10,11 @@ use super::{
     csv::{integer_of, shown},
 };
 use crate::{
-    device_events::{Action, Counter, Event, Operation, Requests},
+    device_events::{Action, Counter, Event, Operation},
     disks::Disks,
     error::Problem,
     number::{integer, seconds_ns},
-    request::Kind,
+    request::{Batch, Kind},
 };
 
 const SECTOR_BYTES: u64 = 512;
@@ -47,7 +47,13 @@ impl Blkparse {
 }
 
 impl Text for Blkparse {
-    fn line(&mut self, line: &[u8], _: u64, disks: &mut Disks) -> Result<Requests, Problem> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        _: u64,
+        disks: &mut Disks,
+        batch: &mut Batch,
+    ) -> Result<(), Problem> {
         let mut words = Words(line);
         let device = words.next();
         if !is_device(device) {
@@ -58,59 +64,45 @@ impl Text for Blkparse {
         let word = words.next();
         let Some(action) = action_of(word) else {
             return if is_action(word) {
-                Ok(Requests::default())
+                Ok(())
             } else {
                 Err(format!("the action is {}, not one or two letters", shown(word)).into())
             };
         };
         if !self.counter.counts(action) {
-            return Ok(Requests::default());
+            return Ok(());
         }
         let time_ns =
             seconds_ns(time).ok_or_else(|| format!("the time is {}, not seconds", shown(time)))?;
         let operation = operation(words.next())?;
-        let Some((sector, sectors)) = sectors(words)? else {
-            if !operation.has_preflush {
-                return Ok(Requests::default());
-            }
-            return self.event(action, time_ns, operation, (0, 0), device, disks);
+        let (sector, sectors) = match sectors(words)? {
+            Some(_) if action == Action::Complete && is_failed(words) => return Ok(()),
+            Some(place) => place,
+            None if operation.has_preflush => (0, 0),
+            None => return Ok(()),
         };
-        if action == Action::Complete && is_failed(words) {
-            return Ok(Requests::default());
-        }
-        self.event(action, time_ns, operation, (sector, sectors), device, disks)
-    }
-}
-
-impl Blkparse {
-    fn other_line(&mut self, line: &[u8], first: &[u8]) -> Result<Requests, Problem> {
-        let is_known = OTHER_LINES.iter().any(|begin| line.starts_with(begin));
-        self.is_in_summary |= is_known;
-        if self.is_in_summary || first.is_empty() || line.starts_with(b"Input file ") {
-            return Ok(Requests::default());
-        }
-        let wanted = "not a line of blkparse's default output, which begins with major,minor";
-        Err(format!("{} is {wanted}", shown(line)).into())
-    }
-
-    fn event(
-        &mut self,
-        action: Action,
-        time_ns: u64,
-        operation: Operation,
-        (sector, sectors): (u64, u64),
-        device: &[u8],
-        disks: &mut Disks,
-    ) -> Result<Requests, Problem> {
         let length_bytes = sectors.checked_mul(SECTOR_BYTES);
-        self.counter.take(&Event {
+        let event = Event {
             action,
             operation,
             time_ns,
             disk: disks.number(device)?,
             sector,
             length_bytes: length_bytes.ok_or("the request ends beyond 2^64 bytes")?,
-        })
+        };
+        self.counter.take(&event, batch)
+    }
+}
+
+impl Blkparse {
+    fn other_line(&mut self, line: &[u8], first: &[u8]) -> Result<(), Problem> {
+        let is_known = OTHER_LINES.iter().any(|begin| line.starts_with(begin));
+        self.is_in_summary |= is_known;
+        if self.is_in_summary || first.is_empty() || line.starts_with(b"Input file ") {
+            return Ok(());
+        }
+        let wanted = "not a line of blkparse's default output, which begins with major,minor";
+        Err(format!("{} is {wanted}", shown(line)).into())
     }
 }
 

@@ -7,11 +7,11 @@
 //! blkparse does.
 
 use crate::{
-    device_events::{Action, Counter, Event, Operation, Requests},
+    device_events::{Action, Counter, Event, Operation},
     disks::Disks,
     error::{Error, ErrorKind, Place, Problem, Result},
     input::{Bytes, Source, read_error},
-    request::Kind,
+    request::{Batch, Kind},
 };
 use std::{
     io::{self, BufReader, Read as _},
@@ -101,16 +101,16 @@ impl Blktrace {
         })
     }
 
-    /// The requests of the next record; none at the end.
-    pub(crate) fn next(&mut self, disks: &mut Disks) -> Result<Option<Requests>> {
+    /// Adds the requests of the next record; false at the end.
+    pub(crate) fn next(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
         let Some(record) = self.next_record()? else {
-            return Ok(None);
+            return Ok(false);
         };
-        let requests = self.requests(&record, disks).map_err(|problem| {
+        self.add(&record, disks, batch).map_err(|problem| {
             let path = &self.streams[self.current].path;
             Error::new(ErrorKind::Malformed, path, Place::Byte(record.at), problem)
         })?;
-        Ok(Some(requests))
+        Ok(true)
     }
 
     /// The action of the next record; none at the end.
@@ -118,8 +118,14 @@ impl Blktrace {
         Ok(self.next_record()?.map(|record| action_of(&record)))
     }
 
-    /// The earliest of the streams' records.
+    /// The earliest of the streams' records. A stream is read on only when its record is asked for
+    /// the next time, so that a damaged record does not take the one before it along.
     fn next_record(&mut self) -> Result<Option<Record>> {
+        if let Some(last) = self.streams.get_mut(self.current)
+            && last.next.is_none()
+        {
+            last.advance()?;
+        }
         let records = self.streams.iter().map(|stream| stream.next).enumerate();
         let earliest = records
             .filter_map(|(stream, record)| record.map(|record| (record.time_ns, stream)))
@@ -128,36 +134,35 @@ impl Blktrace {
             return Ok(None);
         };
         self.current = stream;
-        let stream = &mut self.streams[stream];
-        let record = stream.next.take();
-        stream.advance()?;
-        Ok(record)
+        Ok(self.streams[stream].next.take())
     }
 
-    fn requests(
+    fn add(
         &mut self,
         record: &Record,
         disks: &mut Disks,
-    ) -> std::result::Result<Requests, Problem> {
+        batch: &mut Batch,
+    ) -> std::result::Result<(), Problem> {
         let Some(action) = action_of(record) else {
-            return Ok(Requests::default());
+            return Ok(());
         };
         let is_failed = action == Action::Complete && record.error != 0;
         let operation = operation(record);
         let is_something = operation.has_preflush || record.bytes > 0;
         if is_failed || !is_something || !self.counter.counts(action) {
-            return Ok(Requests::default());
+            return Ok(());
         }
         // blkparse prints sectors; so does this count.
         let length_bytes = u64::from(record.bytes) / SECTOR_BYTES * SECTOR_BYTES;
-        self.counter.take(&Event {
+        let event = Event {
             action,
             operation,
             time_ns: record.time_ns,
             disk: disks.number(device_name(record.device).as_bytes())?,
             sector: if length_bytes == 0 { 0 } else { record.sector },
             length_bytes,
-        })
+        };
+        self.counter.take(&event, batch)
     }
 }
 

@@ -7,10 +7,10 @@
 //! request is its number in the log.
 
 use crate::{
-    device_events::{Requests, range},
+    device_events::range,
     disks::Disks,
     error::{Error, ErrorKind, Place, Result},
-    request::{Kind, Request},
+    request::{Batch, Kind, Request},
 };
 use fscost_recording::{self as recording, dm_log_writes::Entries};
 use std::path::{Path, PathBuf};
@@ -28,14 +28,14 @@ impl DmLogWrites {
         })
     }
 
-    /// The requests of the next entry; none at the end.
-    pub(crate) fn next(&mut self, disks: &mut Disks) -> Result<Option<Requests>> {
+    /// Adds the requests of the next entry; false at the end.
+    pub(crate) fn next(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
         let entry = self
             .entries
             .next_entry()
             .map_err(|e| error(&self.path, e))?;
         let Some(entry) = entry else {
-            return Ok(None);
+            return Ok(false);
         };
         let malformed = |problem| {
             Error::new(
@@ -46,38 +46,22 @@ impl DmLogWrites {
             )
         };
         let disk = disks.number(b"log").map_err(malformed)?;
-        let flush = Request {
-            time_ns: entry.number,
-            disk,
-            kind: Kind::Flush,
-            fua: false,
-            offset_bytes: 0,
-            length_bytes: 0,
-        };
-        let place = range(entry.offset, 1, entry.length).map_err(malformed)?;
-        let data = Request {
-            time_ns: entry.number,
-            disk,
-            kind: if entry.is_discard {
-                Kind::Discard
-            } else {
-                Kind::Write
-            },
-            fua: entry.is_fua && !entry.is_discard,
-            ..place
-        };
-        let data = (entry.length > 0).then_some(data);
-        Ok(Some(if entry.has_flush {
-            Requests {
-                first: Some(flush),
-                second: data,
-            }
+        if entry.has_flush {
+            batch.add(Request::flush(entry.number, disk));
+        }
+        let kind = if entry.is_discard {
+            Kind::Discard
         } else {
-            Requests {
-                first: data,
-                second: None,
-            }
-        }))
+            Kind::Write
+        };
+        batch.add(Request {
+            time_ns: entry.number,
+            disk,
+            kind,
+            fua: entry.is_fua && kind == Kind::Write,
+            ..range(entry.offset, 1, entry.length).map_err(malformed)?
+        });
+        Ok(true)
     }
 }
 

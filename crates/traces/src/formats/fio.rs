@@ -16,10 +16,10 @@ use super::{
     csv::{integer_of, shown},
 };
 use crate::{
-    device_events::{Requests, range},
+    device_events::range,
     disks::Disks,
     error::Problem,
-    request::{Kind, Request},
+    request::{Batch, Kind, Request},
 };
 
 pub(super) const VERSION_2: &[u8] = b"fio version 2 iolog";
@@ -40,28 +40,34 @@ pub(crate) struct Fio {
 }
 
 impl Text for Fio {
-    fn line(&mut self, line: &[u8], _: u64, disks: &mut Disks) -> Result<Requests, Problem> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        _: u64,
+        disks: &mut Disks,
+        batch: &mut Batch,
+    ) -> Result<(), Problem> {
         let line = line.trim_ascii();
         let Some(version) = self.version else {
             self.version = Some(version(line)?);
-            return Ok(Requests::default());
+            return Ok(());
         };
         let mut words = line
             .split(|&byte| byte == b' ' || byte == b'\t')
             .filter(|word| !word.is_empty());
-        let time_us = match version {
-            Version::Two => self.waited_us,
-            Version::Three => match words.next() {
-                Some(word) => integer_of("the timestamp", word)?,
-                None => return Ok(Requests::default()),
-            },
+        let Some(first) = words.next() else {
+            return Ok(());
         };
-        let Some(file) = words.next() else {
-            return Ok(Requests::default());
+        let (time_us, file) = match version {
+            Version::Two => (self.waited_us, first),
+            Version::Three => (
+                integer_of("the timestamp", first)?,
+                words.next().ok_or("the file is missing")?,
+            ),
         };
         let action = words.next().ok_or("the action is missing")?;
         if matches!(action, b"add" | b"open" | b"close") {
-            return Ok(Requests::default());
+            return Ok(());
         }
         let missing = "the offset or the length is missing";
         let offset = integer_of("the offset", words.next().ok_or(missing)?)?;
@@ -72,26 +78,28 @@ impl Text for Fio {
             b"trim" => Kind::Discard,
             b"sync" | b"datasync" => Kind::Flush,
             // Starts writing back; the device is not asked to flush (sync_file_range(2)).
-            b"sync_file_range" => return Ok(Requests::default()),
+            b"sync_file_range" => return Ok(()),
             b"wait" if version == Version::Two => {
                 let sum = self.waited_us.checked_add(offset);
                 self.waited_us = sum.ok_or("the sum of all waits exceeds 64 bits")?;
-                return Ok(Requests::default());
+                return Ok(());
             }
             _ => return Err(format!("unknown action {}", shown(action)).into()),
         };
-        let place = if kind == Kind::Flush {
-            range(0, 1, 0)?
-        } else {
-            range(offset, 1, length)?
-        };
         let time_ns = time_us.checked_mul(MICROSECOND_NS);
-        Ok(Requests::one(Request {
-            time_ns: time_ns.ok_or("the time exceeds 64 bits of nanoseconds")?,
-            disk: disks.number(file)?,
-            kind,
-            ..place
-        }))
+        let time_ns = time_ns.ok_or("the time exceeds 64 bits of nanoseconds")?;
+        let disk = disks.number(file)?;
+        batch.add(if kind == Kind::Flush {
+            Request::flush(time_ns, disk)
+        } else {
+            Request {
+                time_ns,
+                disk,
+                kind,
+                ..range(offset, 1, length)?
+            }
+        });
+        Ok(())
     }
 }
 

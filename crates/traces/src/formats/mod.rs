@@ -11,7 +11,7 @@ pub(crate) mod msr;
 pub(crate) mod systor17;
 pub(crate) mod tencent;
 
-use crate::{device_events::Requests, disks::Disks, error::Problem};
+use crate::{disks::Disks, error::Problem, request::Batch};
 
 pub(crate) use detect::{HEAD_BYTES, detect};
 
@@ -73,6 +73,12 @@ impl Format {
 
 /// A reader of one text format, line by line.
 pub(crate) trait Text: Send {
-    /// The requests of a line; none for a header, a comment, or an event that does not count.
-    fn line(&mut self, line: &[u8], number: u64, disks: &mut Disks) -> Result<Requests, Problem>;
+    /// Adds the requests of a line; none for a header, a comment, or an event that does not count.
+    fn line(
+        &mut self,
+        line: &[u8],
+        number: u64,
+        disks: &mut Disks,
+        batch: &mut Batch,
+    ) -> Result<(), Problem>;
 }

@@ -8,13 +8,12 @@
 
 use super::{
     Text,
-    csv::{fields, integer_of, is_header, shown},
+    csv::{fields, integer_of, is_header, kind_of, range_of, time_ns_of},
 };
 use crate::{
-    device_events::{Requests, range},
     disks::Disks,
     error::Problem,
-    request::{Kind, Request},
+    request::{Batch, Request},
 };
 
 pub(super) const HEADER: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
@@ -26,17 +25,17 @@ pub(crate) struct Msr {
 }
 
 impl Text for Msr {
-    fn line(&mut self, line: &[u8], number: u64, disks: &mut Disks) -> Result<Requests, Problem> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        number: u64,
+        disks: &mut Disks,
+        batch: &mut Batch,
+    ) -> Result<(), Problem> {
         if is_header(line, number, HEADER) {
-            return Ok(Requests::default());
+            return Ok(());
         }
         let [time, host, disk, kind, offset, size, response] = fields(line)?;
-        let kind = match kind {
-            b"Read" => Kind::Read,
-            b"Write" => Kind::Write,
-            _ => return Err(format!("Type is {}, not Read or Write", shown(kind)).into()),
-        };
-        let time_ns = integer_of("Timestamp", time)?.checked_mul(FILETIME_NS);
         integer_of("DiskNumber", disk)?;
         integer_of("ResponseTime", response)?;
         // The files are named like this: usr_0.csv.gz.
@@ -44,12 +43,12 @@ impl Text for Msr {
         self.name.extend_from_slice(host);
         self.name.push(b'_');
         self.name.extend_from_slice(disk);
-        let place = range(integer_of("Offset", offset)?, 1, integer_of("Size", size)?)?;
-        Ok(Requests::one(Request {
-            time_ns: time_ns.ok_or("Timestamp is later than the year 2185")?,
+        batch.add(Request {
+            time_ns: time_ns_of("Timestamp", time, FILETIME_NS, 1601)?,
+            kind: kind_of("Type", kind, "Read", "Write")?,
             disk: disks.number(&self.name)?,
-            kind,
-            ..place
-        }))
+            ..range_of(("Offset", offset), ("Size", size), 1)?
+        });
+        Ok(())
     }
 }

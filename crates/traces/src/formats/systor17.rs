@@ -11,14 +11,13 @@
 
 use super::{
     Text,
-    csv::{fields, integer_of, is_header, shown},
+    csv::{fields, integer_of, is_header, kind_of, range_of, shown},
 };
 use crate::{
-    device_events::{Requests, range},
     disks::Disks,
     error::Problem,
     number::seconds_ns,
-    request::{Kind, Request},
+    request::{Batch, Request},
 };
 
 pub(super) const HEADER: &str = "Timestamp,Response,IOType,LUN,Offset,Size";
@@ -27,9 +26,15 @@ pub(super) const HEADER: &str = "Timestamp,Response,IOType,LUN,Offset,Size";
 pub(crate) struct Systor17;
 
 impl Text for Systor17 {
-    fn line(&mut self, line: &[u8], number: u64, disks: &mut Disks) -> Result<Requests, Problem> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        number: u64,
+        disks: &mut Disks,
+        batch: &mut Batch,
+    ) -> Result<(), Problem> {
         if is_header(line, number, HEADER) {
-            return Ok(Requests::default());
+            return Ok(());
         }
         let [time, response, kind, lun, offset, size] = fields(line)?;
         let seconds = |name: &str, text: &[u8]| {
@@ -40,18 +45,16 @@ impl Text for Systor17 {
             seconds("Response", response)?;
         }
         integer_of("LUN", lun)?;
-        let place = range(integer_of("Offset", offset)?, 1, integer_of("Size", size)?)?;
-        let kind = match kind {
-            b"R" => Kind::Read,
-            b"W" => Kind::Write,
-            b"" => return Ok(Requests::default()),
-            _ => return Err(format!("IOType is {}, not R, W or blank", shown(kind)).into()),
-        };
-        Ok(Requests::one(Request {
+        let place = range_of(("Offset", offset), ("Size", size), 1)?;
+        if kind.is_empty() {
+            return Ok(());
+        }
+        batch.add(Request {
             time_ns,
+            kind: kind_of("IOType", kind, "R", "W")?,
             disk: disks.number(lun)?,
-            kind,
             ..place
-        }))
+        });
+        Ok(())
     }
 }

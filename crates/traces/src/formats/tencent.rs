@@ -9,14 +9,13 @@
 
 use super::{
     Text,
-    csv::{fields, integer_of, is_header, shown},
+    csv::{fields, integer_of, is_header, kind_of, range_of, time_ns_of},
 };
 use crate::{
-    device_events::{Requests, range},
     disks::Disks,
     error::Problem,
     number::SECOND_NS,
-    request::{Kind, Request},
+    request::{Batch, Request},
 };
 
 pub(super) const HEADER: &str = "Timestamp,Offset,Size,IOType,VolumeID";
@@ -26,26 +25,24 @@ const SECTOR_BYTES: u64 = 512;
 pub(crate) struct Tencent;
 
 impl Text for Tencent {
-    fn line(&mut self, line: &[u8], number: u64, disks: &mut Disks) -> Result<Requests, Problem> {
+    fn line(
+        &mut self,
+        line: &[u8],
+        number: u64,
+        disks: &mut Disks,
+        batch: &mut Batch,
+    ) -> Result<(), Problem> {
         if is_header(line, number, HEADER) {
-            return Ok(Requests::default());
+            return Ok(());
         }
         let [time, offset, size, kind, volume] = fields(line)?;
-        let kind = match kind {
-            b"0" => Kind::Read,
-            b"1" => Kind::Write,
-            _ => return Err(format!("IOType is {}, not 0 or 1", shown(kind)).into()),
-        };
         integer_of("VolumeID", volume)?;
-        let time_ns = integer_of("Timestamp", time)?.checked_mul(SECOND_NS);
-        let length = integer_of("Size", size)?.checked_mul(SECTOR_BYTES);
-        let length = length.ok_or("the request ends beyond 2^64 bytes")?;
-        let place = range(integer_of("Offset", offset)?, SECTOR_BYTES, length)?;
-        Ok(Requests::one(Request {
-            time_ns: time_ns.ok_or("Timestamp is later than the year 2554")?,
+        batch.add(Request {
+            time_ns: time_ns_of("Timestamp", time, SECOND_NS, 1970)?,
+            kind: kind_of("IOType", kind, "0", "1")?,
             disk: disks.number(volume)?,
-            kind,
-            ..place
-        }))
+            ..range_of(("Offset", offset), ("Size", size), SECTOR_BYTES)?
+        });
+        Ok(())
     }
 }

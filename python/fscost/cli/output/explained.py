@@ -1,21 +1,49 @@
 """What a recording holds, for people: a table with bars, what the journal did, and findings, as wide as the terminal."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from fscost.analyze import By, Group, Journal, Report
 from fscost.analyze.commits import Why
 from fscost.view.grid import plain
-from fscost.view.units import human_bytes
+from fscost.view.units import human_bytes, human_years
+
+if TYPE_CHECKING:
+    from fscost.wear import GroupWear
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _BAR_COLUMNS = 24
 _NARROW_BAR_COLUMNS = 6
 _ROOMY = 100
 _MOST_PARTS = 4
+_LEAST_WORDS = 8
 _ELLIPSIS = "…"
 
 
-def lines(report: Report, width: int | None) -> Iterator[str]:
+def json(report: Report, worn: "GroupWear | None") -> dict[str, Any]:
+    """The report; with a device, NAND bytes too, of which `other_groups` are of no listed group."""
+    found = report.json()
+    if worn is None:
+        return found
+    of_groups, rest, others = _nand(report, worn)
+    for group, size in zip(found["groups"], of_groups, strict=True):
+        group["nand_write_bytes"] = size
+    if found["rest"] is not None:
+        found["rest"]["nand_write_bytes"] = rest
+    named = [{"name": name, "nand_write_bytes": size} for name, size in others]
+    return {**found, **worn.json(), "other_groups": named}
+
+
+def _nand(report: Report, worn: "GroupWear") -> tuple[list[float], float, list[tuple[str, float]]]:
+    """NAND bytes of the listed groups, of the rest, and of groups that the explanation lacks."""
+    names = [group.name for group in report.groups]
+    of_groups = [worn.by_group.get(name, 0.0) for name in names]
+    others = list(worn.others(names, is_special=report.rest is not None))
+    rest = worn.nand_write_bytes - sum(of_groups) - sum(size for _, size in others)
+    return of_groups, max(rest, 0.0), others
+
+
+def lines(report: Report, width: int | None, worn: "GroupWear | None" = None) -> Iterator[str]:
     """Line by line, below the recording's name; `width` None where nothing cuts it."""
     explanation = report.explanation
     families = ", ".join(
@@ -33,7 +61,10 @@ def lines(report: Report, width: int | None) -> Iterator[str]:
         )
     if report.groups:
         yield ""
-        yield from _table(report, width)
+        yield from _table(report, width, worn)
+    if worn is not None:
+        yield ""
+        yield from _wrapped(_life(worn), width, "")
     if report.journal is not None:
         yield ""
         yield from facts(_journal(report.journal, report.write_bytes), width)
@@ -43,14 +74,28 @@ def lines(report: Report, width: int | None) -> Iterator[str]:
         yield from _wrapped(f"- {finding}", width, "  ")
 
 
-def disk_lines(report: Report, disk: str, width: int | None) -> Iterator[str]:
+def disk_lines(
+    report: Report, disk: str, width: int | None, worn: "GroupWear | None" = None
+) -> Iterator[str]:
     """The table of one disk."""
     yield plain(f"{disk}: {human_bytes(report.write_bytes)} written")
     if report.groups:
-        yield from _table(report, width)
+        yield from _table(report, width, worn)
+    if worn is not None:
+        yield from _wrapped(_life(worn), width, "")
 
 
-def _table(report: Report, width: int | None) -> Iterator[str]:
+def _life(worn: "GroupWear") -> str:
+    """NAND bytes of the whole device, and how long it lasts."""
+    ratio = worn.nand_write_bytes / worn.host_write_bytes if worn.host_write_bytes else 0.0
+    told = f"{worn.device}: {human_bytes(worn.nand_write_bytes)} of NAND, {ratio:.2f} times what was written"
+    if worn.lifetime_years is None:
+        return told
+    rate = f"{worn.runs_per_day:,.0f} runs a day, back to back"
+    return f"{told}; lasts {human_years(worn.lifetime_years)} at {rate}"
+
+
+def _table(report: Report, width: int | None, worn: "GroupWear | None") -> Iterator[str]:
     total = report.write_bytes
     shown = list(report.groups)
     if report.rest is not None:
@@ -66,7 +111,7 @@ def _table(report: Report, width: int | None) -> Iterator[str]:
             for each in listed
         }
     bar_columns = _BAR_COLUMNS if width is None or width >= _ROOMY else _NARROW_BAR_COLUMNS
-    rows = [(report.by.value, "bytes", "share", "", words)]
+    rows: list[tuple[str, ...]] = [(report.by.value, "bytes", "share", "", words)]
     for group in shown:
         numbers = (
             human_bytes(group.bytes),
@@ -74,27 +119,46 @@ def _table(report: Report, width: int | None) -> Iterator[str]:
             bar(group.bytes, total, bar_columns),
         )
         rows.append((one_line(group.name), *numbers, notes.get(group.name) or _parts(group)))
+    if worn is not None:
+        rows, bar_columns = _with_nand(rows, report, worn), 0
     yield from columns(rows, width, bar_columns)
 
 
-def columns(
-    rows: Sequence[tuple[str, str, str, str, str]], width: int | None, bar_columns: int
-) -> Iterator[str]:
-    """Name, bytes, share, bar and words; names keep their end, words their beginning, where it is narrow."""
-    size, share = (max(len(row[column]) for row in rows) for column in (1, 2))
+def _with_nand(
+    rows: Sequence[tuple[str, ...]], report: Report, worn: "GroupWear"
+) -> list[tuple[str, ...]]:
+    """Two columns in the place of the bar; and rows of what only the device writes."""
+    of_groups, rest, others = _nand(report, worn)
+    if report.rest is not None:
+        of_groups.append(rest)
+    total = round(worn.nand_write_bytes)
+
+    def nand(size: float) -> tuple[str, str]:
+        return human_bytes(size), percent(round(size), total)
+
+    head, *lines = rows
+    found = [(*head[:3], "NAND", "of NAND", *head[3:])]
+    for line, size in zip(lines, of_groups, strict=True):
+        found.append((*line[:3], *nand(size), "", line[4]))
+    return [*found, *((name, "", "", *nand(size), "", "") for name, size in others)]
+
+
+def columns(rows: Sequence[tuple[str, ...]], width: int | None, bar_columns: int) -> Iterator[str]:
+    """Name, numbers, bar and words; names keep their end, words their beginning, where it is
+    narrow."""
+    sizes = [max(map(len, column)) for column in list(zip(*rows, strict=True))[1:-2]]
+    gaps = 2 * (len(sizes) + 1 + bool(bar_columns))
+    fixed = sum(sizes) + bar_columns + gaps
     name = max(len(row[0]) for row in rows)
     if width is not None:
-        name = min(
-            name,
-            max(
-                width * 9 // 20,
-                width - size - share - bar_columns - 8 - max(len(row[4]) for row in rows),
-            ),
-        )
-    room = None if width is None else max(width - name - size - share - bar_columns - 8, 8)
-    for label, amount, part, drawn, words in rows:
-        line = f"{tail(label, name):{name}}  {amount:>{size}}  {part:>{share}}  {drawn:{bar_columns}}  {head(words, room)}"
-        yield line.rstrip()
+        least = min(width * 9 // 20, max(width - fixed - _LEAST_WORDS, _LEAST_WORDS))
+        name = min(name, max(least, width - fixed - max(len(row[-1]) for row in rows)))
+    room = None if width is None else max(width - name - fixed, _LEAST_WORDS)
+    for label, *numbers, drawn, words in rows:
+        cells = [tail(label, name).ljust(name)]
+        cells += [number.rjust(size) for number, size in zip(numbers, sizes, strict=True)]
+        cells += [drawn.ljust(bar_columns)] if bar_columns else []
+        yield "  ".join([*cells, head(words, room)]).rstrip()
 
 
 def _transaction(journal: Journal, blocks: int, why: Why, end_ns: int) -> str:

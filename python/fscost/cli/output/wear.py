@@ -64,6 +64,7 @@ class Report:
     runs_per_day: float | None
     top: int
     loads: Sequence[members.Loaded] = ()
+    is_trace: bool = False
 
     @property
     def is_sweep(self) -> bool:
@@ -126,9 +127,9 @@ def _firsts(report: Report) -> list[Entry]:
 def _summary(report: Report) -> Grid:
     header = (
         "profile",
-        "host wrote",
-        "NAND wrote",
-        "device WA",
+        "host",
+        "NAND",
+        "WA",
         "whole WA",
         "spare",
         "TBW",
@@ -172,7 +173,7 @@ def _notes(report: Report) -> Iterator[str]:
         human_bytes(unit * geometry["block_units"]),
         human_bytes(unit * geometry["page_units"]),
     )
-    size = "the recorded disk" if report.place is Place.DISK else "what the workload writes"
+    size = _size(report)
     spare = (
         ""
         if report.is_sweep
@@ -188,9 +189,10 @@ def _notes(report: Report) -> Iterator[str]:
         else "and still NOT steady"
     )
     most = max(each.wear.passes for each in report.entries)
+    setup, workload = ("", "trace") if report.is_trace else ("setup once, ", "workload")
     yield (
-        f"Preconditioning: setup once, {first.filled:.0%} of the device filled with data that is never rewritten, then the workload up to"
-        f" {most:,} times, {settled}."
+        f"Preconditioning: {setup}{first.filled:.0%} of the device filled with data that is never"
+        f" rewritten, then the {workload} up to {most:,} times, {settled}."
     )
     rated = device.values["rated_write_bytes"]
     warranted = f" The maker warrants {_terabytes(rated)}." if rated else ""
@@ -201,12 +203,16 @@ def _notes(report: Report) -> Iterator[str]:
     yield from members.notes(report.loads)
     rate = report.rate
     if rate is not None:
-        how = (
-            "as asked for"
-            if report.runs_per_day
-            else "back to back, at the speed of the first profile"
-        )
-        yield f"lasts: at {_count(rate)} runs of the workload a day, {how}."
+        speed = "the trace's own speed" if report.is_trace else "the speed of the first profile"
+        how = "as asked for" if report.runs_per_day else f"back to back, at {speed}"
+        yield f"lasts: at {_count(rate)} runs of the {workload} a day, {how}."
+
+
+def _size(report: Report) -> str:
+    """Size of the model, in words."""
+    if report.place is Place.FOOTPRINT:
+        return "what the workload writes"
+    return "the extent of the trace" if report.is_trace else "the recorded disk"
 
 
 def _name(entry: Entry) -> str:
@@ -279,7 +285,10 @@ def _terabytes(value: float | None) -> str:
     """Decimal, as data sheets count."""
     if value is None:
         return NOTHING
-    return f"{value / 1e12:,.3g} TB" if value < 1e15 else f"{value / 1e15:,.3g} PB"
+    for size, unit in ((1e15, "PB"), (1e12, "TB")):
+        if value >= size:
+            return f"{value / size:,.3g} {unit}"
+    return f"{value / 1e9:,.3g} GB"
 
 
 def _ratio(value: float | None) -> str:

@@ -1,0 +1,238 @@
+"""How fast traces of other tools are read, in million lines a second of one core's CPU time.
+
+    benches/traces.py [FORMAT …]        (default: all)
+
+Each trace is made here from the same random requests, with the numbers of digits that published
+traces have, and lies in the page cache. blkparse and blktrace have five events for each request
+(Q, G, I, D, C), as the kernel records them. The clock is the thread's CPU time, the best of several
+runs, because machines are shared. Records of blktrace and entries of dm-log-writes count as lines.
+"""
+
+import argparse
+import os
+import random
+import struct
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+PROFILE = {
+    "CARGO_PROFILE_RELEASE_LTO": "thin",
+    "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "4",
+    "CARGO_PROFILE_RELEASE_INCREMENTAL": "false",
+}
+"""Cargo.toml's own release profile, also where ~/.cargo/config.toml has another."""
+BUDGET_LINES_PER_S = 5e6
+LINES = 4_000_000
+CHUNK_LINES = 200_000
+"""Lines that are made; a file repeats them."""
+RUNS = 5
+SECTOR_BYTES = 512
+
+
+class Request(NamedTuple):
+    """One request of the trace that all files hold."""
+
+    time_ns: int
+    is_write: bool
+    offset_bytes: int
+    length_bytes: int
+
+
+def requests(count: int) -> Iterator[Request]:
+    """Requests of 4 to 64 KiB on a disk of 1 TB, some microseconds apart."""
+    draw = random.Random(12)
+    time_ns = 0
+    for _ in range(count):
+        time_ns += draw.randrange(1000, 400_000)
+        length_bytes = draw.choice((4096, 4096, 4096, 8192, 16384, 65536))
+        yield Request(time_ns, draw.random() < 0.7, draw.randrange(1 << 28) * 4096, length_bytes)
+
+
+def blkparse(count: int) -> bytes:
+    """Five events for each request, in blkparse's default format."""
+    lines = []
+    for number, each in enumerate(requests(count // 5)):
+        rwbs = "WS" if each.is_write else "R"
+        place = f"{each.offset_bytes // SECTOR_BYTES} + {each.length_bytes // SECTOR_BYTES}"
+        for step, action in enumerate("QGIDC"):
+            time_ns = each.time_ns + step * 1000
+            who = "[0]" if action == "C" else "[kworker/u8:2]"
+            time = f"{time_ns // 10**9:5d}.{time_ns % 10**9:09d}"
+            head = f"  8,0  {number % 8:3d} {5 * number + step + 1:8d} {time} {697:5d}"
+            lines.append(f"{head} {action:>2s} {rwbs:>3s} {place} {who}\n")
+    return "".join(lines).encode()
+
+
+def blktrace(count: int) -> bytes:
+    """Five records for each request: struct blk_io_trace of include/uapi/linux/blktrace_api.h."""
+    actions = ((1, 1 << 4), (4, 0), (5, 0), (7, 1 << 6), (8, 1 << 7))
+    records = []
+    for number, each in enumerate(requests(count // 5)):
+        direction = 1 << 1 if each.is_write else 1
+        for step, (action, category) in enumerate(actions):
+            what = action | (direction | category) << 16
+            sector, time_ns = each.offset_bytes // SECTOR_BYTES, each.time_ns + step * 1000
+            begin = (0x65617407, 5 * number + step + 1, time_ns, sector, each.length_bytes)
+            records.append(struct.pack("<IIQQIIIIIHH", *begin, what, 697, 8 << 20, 0, 0, 0))
+    return b"".join(records)
+
+
+def msr(count: int) -> bytes:
+    """100 ns since 1601."""
+    names = ("Read", "Write")
+    lines = (
+        f"{128166372003061629 + each.time_ns // 100},usr,0,{names[each.is_write]},"
+        f"{each.offset_bytes},{each.length_bytes},{each.time_ns % 90000}\n"
+        for each in requests(count)
+    )
+    return "".join(lines).encode()
+
+
+def fio_action(each: Request) -> str:
+    """Action, offset and length."""
+    return f"{'write' if each.is_write else 'read'} {each.offset_bytes} {each.length_bytes}"
+
+
+def fio_version_2(count: int) -> bytes:
+    """A wait before each second request."""
+    lines = []
+    for each in requests(count * 2 // 3):
+        if len(lines) % 3 == 0:
+            lines.append(f"/dev/sda wait {each.time_ns % 400} 0\n")
+        lines.append(f"/dev/sda {fio_action(each)}\n")
+    return "".join(lines).encode()
+
+
+def fio_version_3(count: int) -> bytes:
+    """Microseconds since the start."""
+    lines = (f"{each.time_ns // 1000} /dev/sda {fio_action(each)}\n" for each in requests(count))
+    return "".join(lines).encode()
+
+
+def systor17(count: int) -> bytes:
+    """Seconds with nine decimals, of which six are exact."""
+    lines = []
+    for number, each in enumerate(requests(count)):
+        time_us = 1456095145133076 + each.time_ns // 1000
+        time = f"{time_us // 10**6}.{time_us % 10**6:06d}000"
+        begin = f"{time},0.{each.time_ns % 9000:06d}000,{'RW'[each.is_write]},{number % 6}"
+        lines.append(f"{begin},{each.offset_bytes},{each.length_bytes}\n")
+    return "".join(lines).encode()
+
+
+def alibaba(count: int) -> bytes:
+    """A few devices, interleaved."""
+    lines = (
+        f"{each.time_ns % 97},{'RW'[each.is_write]},{each.offset_bytes},{each.length_bytes},"
+        f"{1577808000000046 + each.time_ns // 1000}\n"
+        for each in requests(count)
+    )
+    return "".join(lines).encode()
+
+
+def tencent(count: int) -> bytes:
+    """Volumes interleaved, as in the published files."""
+    lines = (
+        f"{1538323199 + each.time_ns // 10**9},{each.offset_bytes // SECTOR_BYTES},"
+        f"{each.length_bytes // SECTOR_BYTES},"
+        f"{each.is_write:d},{1063 + each.time_ns % 5584}\n"
+        for each in requests(count)
+    )
+    return "".join(lines).encode()
+
+
+def dm_log_writes(count: int) -> bytes:
+    """Entries of discards, which have no data, between writes of a sector."""
+    entries = []
+    for each in requests(count):
+        sectors = 1 if each.is_write else each.length_bytes // SECTOR_BYTES
+        entry = struct.pack(
+            "<QQQQ", each.offset_bytes // SECTOR_BYTES, sectors, 0 if each.is_write else 4, 0
+        )
+        entries.append(entry.ljust(SECTOR_BYTES * (2 if each.is_write else 1), b"\0"))
+    return b"".join(entries)
+
+
+class Kind(NamedTuple):
+    """How a trace is made, what its file begins with, and how many lines it has."""
+
+    lines: Callable[[int], bytes]
+    header: bytes = b""
+    count: int = LINES
+
+
+LOG_ENTRIES = 1_000_000
+LOG_SUPERBLOCK = struct.pack("<QQQI", 0x6A736677736872, 1, LOG_ENTRIES, SECTOR_BYTES)
+KINDS = {
+    "blkparse": Kind(blkparse),
+    "blktrace": Kind(blktrace),
+    "msr": Kind(msr),
+    "fio-2": Kind(fio_version_2, b"fio version 2 iolog\n"),
+    "fio-3": Kind(fio_version_3, b"fio version 3 iolog\n"),
+    "systor17": Kind(systor17, b"Timestamp,Response,IOType,LUN,Offset,Size\n"),
+    "alibaba": Kind(alibaba),
+    "tencent": Kind(tencent),
+    "dm-log-writes": Kind(dm_log_writes, LOG_SUPERBLOCK.ljust(SECTOR_BYTES, b"\0"), LOG_ENTRIES),
+}
+
+
+def make(kind: Kind, path: Path) -> None:
+    """The chunk, repeated: page cache and branches see more than one chunk's worth of lines."""
+    chunk = kind.lines(CHUNK_LINES)
+    with path.open("wb") as out:
+        out.write(kind.header)
+        for _ in range(kind.count // CHUNK_LINES):
+            out.write(chunk)
+
+
+def build() -> Path:
+    """The program that reads one trace."""
+    target = ROOT / "target" / "bench"
+    command = ["cargo", "build", "--release", "--quiet", "--locked", "--target-dir", target]
+    program = ["--package", "fscost-traces", "--example", "read_speed"]
+    subprocess.run([*command, *program], cwd=ROOT, check=True, env=os.environ | PROFILE)
+    return target / "release/examples/read_speed"
+
+
+def read(program: Path, path: Path) -> tuple[int, float]:
+    """Requests, and the least CPU seconds of several runs."""
+    runs = [
+        subprocess.run([program, path], check=True, capture_output=True, text=True).stdout.split()
+        for _ in range(RUNS)
+    ]
+    return int(runs[0][1]), min(float(run[3]) for run in runs)
+
+
+def main() -> None:
+    """Print the table; exit 1 where the budget is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "formats", nargs="*", metavar="FORMAT", help=f"of {', '.join(KINDS)}; all unless given"
+    )
+    names = parser.parse_args().formats or list(KINDS)
+    program = build()
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; best of {RUNS} runs")
+    print(f"{'':15}{'M lines/s':>10}{'MB/s':>8}{'requests':>10}  budget")
+    missed = []
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, name)
+            make(KINDS[name], path)
+            found, seconds = read(program, path)
+            megabytes_per_s = path.stat().st_size / seconds / 1e6
+        lines_per_s = KINDS[name].count / seconds
+        verdict = "met" if lines_per_s >= BUDGET_LINES_PER_S else "MISSED"
+        if verdict != "met":
+            missed.append(name)
+        speeds = f"{lines_per_s / 1e6:10.1f}{megabytes_per_s:8.0f}{found:10}"
+        print(f"{name:15}{speeds}  {BUDGET_LINES_PER_S / 1e6:.0f}: {verdict}", flush=True)
+    if missed:
+        raise SystemExit(f"missed: {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+//! Recordings replayed on device models in time, as dictionaries.
+
+use crate::latency::refused;
+use fscost_latency::Model;
+use fscost_recording::Recording;
+use fscost_replay::{DiskTimes, Histogram, IntervalTimes, Requests, Waits};
+use pyo3::{
+    exceptions::PyValueError,
+    prelude::*,
+    types::{PyDict, PyList},
+};
+
+/// Replays a recording: `models` are the file name and text of each disk's model.
+pub fn replay<'py>(
+    py: Python<'py>,
+    recording: &Recording,
+    models: &[(String, String)],
+    waits: &str,
+    seed: u64,
+) -> PyResult<Bound<'py, PyList>> {
+    let waits = match waits {
+        "flushes" => Waits::ForFlushes,
+        "all" => Waits::ForAll,
+        other => {
+            let what = format!("waits {other:?} is unknown");
+            return Err(PyValueError::new_err(what));
+        }
+    };
+    let models = models.iter().map(|(file, text)| Model::parse(file, text));
+    let models: Vec<Model> = models.collect::<Result<_, _>>().map_err(refused)?;
+    let found = py.detach(|| -> fscost_recording::Result<Vec<IntervalTimes>> {
+        Ok(Requests::of(recording)?.replay(&models, waits, seed))
+    });
+    let found = found.map_err(crate::error)?;
+    let intervals = found.iter().map(|each| interval(py, each));
+    PyList::new(py, intervals.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn interval<'py>(py: Python<'py>, found: &IntervalTimes) -> PyResult<Bound<'py, PyDict>> {
+    let values = PyDict::new(py);
+    values.set_item("name", &found.name)?;
+    values.set_item("recorded_ns", found.recorded_ns)?;
+    values.set_item("modelled_ns", found.modelled_ns)?;
+    let disks = found.disks.iter().map(|disk| disk_times(py, disk));
+    values.set_item("disks", disks.collect::<PyResult<Vec<_>>>()?)?;
+    Ok(values)
+}
+
+fn disk_times<'py>(py: Python<'py>, found: &DiskTimes) -> PyResult<Bound<'py, PyDict>> {
+    let values = PyDict::new(py);
+    values.set_item("busy_ns", found.busy_ns)?;
+    for (name, latencies) in DiskTimes::OPS.iter().zip(&found.latencies) {
+        values.set_item(name, histogram(py, latencies)?)?;
+    }
+    Ok(values)
+}
+
+/// Smallest and largest latency of each bucket that holds any, and how many; exact sum and maximum.
+fn histogram<'py>(py: Python<'py>, found: &Histogram) -> PyResult<Bound<'py, PyDict>> {
+    let values = PyDict::new(py);
+    values.set_item("buckets", found.buckets().collect::<Vec<_>>())?;
+    values.set_item("sum_ns", found.sum_ns())?;
+    values.set_item("max_ns", found.max_ns())?;
+    Ok(values)
+}

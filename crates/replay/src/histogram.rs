@@ -1,0 +1,99 @@
+//! Latencies, counted in buckets that are at most 1/16 wide.
+
+/// Bits of a latency that its bucket keeps below the highest.
+const KEPT_BITS: u32 = 4;
+const PER_POWER: usize = 1 << KEPT_BITS;
+/// Buckets of all latencies below 2⁶⁴ ns.
+const BUCKETS: usize = (64 - KEPT_BITS as usize + 1) * PER_POWER;
+
+/// Counts of latencies. Below 16 ns each has a bucket of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Histogram {
+    /// Empty, or one count for each bucket.
+    counts: Vec<u64>,
+    count: u64,
+    sum_ns: u128,
+    max_ns: u64,
+}
+
+impl Histogram {
+    /// Counts a latency.
+    pub fn add(&mut self, ns: u64) {
+        if self.counts.is_empty() {
+            self.counts = vec![0; BUCKETS];
+        }
+        self.counts[bucket(ns)] += 1;
+        self.count += 1;
+        self.sum_ns += u128::from(ns);
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    /// Latencies counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Sum of all latencies, to the nanosecond.
+    #[must_use]
+    pub fn sum_ns(&self) -> u128 {
+        self.sum_ns
+    }
+
+    /// Largest latency, to the nanosecond.
+    #[must_use]
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// Buckets that hold any: smallest and largest latency, and how many.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        let each = self.counts.iter().enumerate();
+        each.filter(|&(_, &count)| count > 0)
+            .map(|(at, &count)| (least(at), least(at + 1) - 1, count))
+    }
+}
+
+fn bucket(ns: u64) -> usize {
+    let power = (ns | 1).ilog2().saturating_sub(KEPT_BITS);
+    (power as usize * PER_POWER) + (ns >> power) as usize
+}
+
+/// Smallest latency of a bucket; of the one after the last, beyond all.
+fn least(at: usize) -> u64 {
+    if at < 2 * PER_POWER {
+        return at as u64;
+    }
+    let power = at / PER_POWER - 1;
+    let least = ((at % PER_POWER + PER_POWER) as u128) << power;
+    u64::try_from(least).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_latency_lies_in_its_narrow_bucket(ns in any::<u64>(), shift in 0u32..64) {
+            let ns = ns >> shift;
+            let mut histogram = Histogram::default();
+            histogram.add(ns);
+            let (least, most, count) = histogram.buckets().next().unwrap();
+            prop_assert_eq!(count, 1);
+            prop_assert!(least <= ns && ns <= most, "{} {} {}", least, ns, most);
+            prop_assert!((most - least) as f64 <= ns as f64 / 16.0);
+            prop_assert_eq!(histogram.buckets().count(), 1);
+        }
+    }
+
+    #[test]
+    fn buckets_follow_each_other_without_gaps() {
+        for at in 0..BUCKETS - 1 {
+            assert_eq!(bucket(least(at)), at);
+            assert_eq!(bucket(least(at + 1) - 1), at);
+        }
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+}

@@ -1,0 +1,146 @@
+//! The requests of a recording, in the order in which its disks received them.
+
+use fscost_latency::Op;
+use fscost_recording::{self as recording, Event, MarkReader, Recording, Result};
+
+/// A request or a mark.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Item {
+    pub(crate) submit_ns: u64,
+    pub(crate) complete_ns: u64,
+    /// Time before the submission in which nothing was in flight: the program's own.
+    pub(crate) idle_ns: u64,
+    pub(crate) offset_bytes: u64,
+    pub(crate) length_bytes: u64,
+    pub(crate) disk: u16,
+    /// None: a mark.
+    pub(crate) op: Option<Op>,
+    pub(crate) fua: bool,
+}
+
+impl Item {
+    /// A mark after everything.
+    pub(crate) fn end(items: &[Item]) -> Item {
+        let end_ns = items.iter().map(|item| item.complete_ns).max();
+        let end_ns = end_ns.unwrap_or_default();
+        Item {
+            submit_ns: end_ns,
+            complete_ns: end_ns,
+            idle_ns: items.last().map_or(0, |item| item.idle_ns),
+            offset_bytes: 0,
+            length_bytes: 0,
+            disk: 0,
+            op: None,
+            fua: false,
+        }
+    }
+
+    /// True for what orders others: flushes, writes with FUA, marks.
+    pub(crate) fn is_barrier(&self) -> bool {
+        self.fua || matches!(self.op, None | Some(Op::Flush))
+    }
+}
+
+/// The requests of a recording.
+#[derive(Debug, Clone)]
+pub struct Requests {
+    /// In the order of submission.
+    pub(crate) items: Vec<Item>,
+    /// Places in `items`, in the order of completion.
+    pub(crate) completions: Vec<u32>,
+    /// Names of the intervals that begin at the marks.
+    pub(crate) names: Vec<String>,
+    /// Size of each disk.
+    pub(crate) disk_bytes: Vec<u64>,
+}
+
+impl Requests {
+    /// Reads a recording. Contents of writes are skipped.
+    pub fn of(recording: &Recording) -> Result<Requests> {
+        let mut items = Vec::new();
+        let mut names = Vec::new();
+        let mut marks = MarkReader::default();
+        recording.for_each_frame(false, |_, frame| {
+            for event in &frame.events {
+                let op = op(event.op);
+                if op.is_none() {
+                    names.push(marks.mark_of(frame, event)?.name);
+                }
+                items.push(item(event, op));
+            }
+            Ok(true)
+        })?;
+        if items.len() > u32::MAX as usize {
+            return Err(recording::Error::invalid(
+                "a recording of more than 4 billion requests cannot be replayed".to_owned(),
+            ));
+        }
+        let mut by_submission: Vec<u32> = (0..items.len() as u32).collect();
+        by_submission.sort_by_key(|&at| items[at as usize].submit_ns);
+        let mut completions = vec![0; items.len()];
+        for (place, &at) in by_submission.iter().enumerate() {
+            completions[at as usize] = place as u32;
+        }
+        let disks = recording.header().disks.iter();
+        Ok(Requests {
+            items: idle(by_submission.iter().map(|&at| items[at as usize])),
+            completions,
+            names,
+            disk_bytes: disks.map(|disk| disk.size_bytes).collect(),
+        })
+    }
+
+    /// How many there are, marks included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// True if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+}
+
+/// Says of each item, in the order of submission, how long nothing was in flight before it.
+fn idle(items: impl Iterator<Item = Item>) -> Vec<Item> {
+    let (mut idle_ns, mut busy_until_ns) = (0, 0);
+    items
+        .map(|item| {
+            idle_ns += item.submit_ns.saturating_sub(busy_until_ns);
+            busy_until_ns = busy_until_ns.max(item.complete_ns);
+            Item { idle_ns, ..item }
+        })
+        .collect()
+}
+
+fn op(op: recording::Op) -> Option<Op> {
+    match op {
+        recording::Op::Read => Some(Op::Read),
+        recording::Op::Write => Some(Op::Write),
+        recording::Op::Flush => Some(Op::Flush),
+        // A loop device sends the same request for a discard and for zeroes that may unmap.
+        recording::Op::Discard | recording::Op::Punch => Some(Op::Discard),
+        recording::Op::WriteZeroes => Some(Op::WriteZeroes),
+        recording::Op::Mark => None,
+    }
+}
+
+fn item(event: &Event, op: Option<Op>) -> Item {
+    Item {
+        // A mark stands after everything that completed before it.
+        submit_ns: if op.is_none() {
+            event.complete_ns
+        } else {
+            event.submit_ns
+        },
+        complete_ns: event.complete_ns,
+        idle_ns: 0,
+        offset_bytes: event.offset,
+        length_bytes: event.length,
+        disk: event.disk,
+        op,
+        fua: event.fua,
+    }
+}

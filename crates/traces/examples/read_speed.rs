@@ -1,0 +1,38 @@
+//! How fast a trace is read: `read_speed FILE [FORMAT]`. `benches/traces.py` runs it. Prints
+//! requests, bytes written and seconds of CPU time of the thread, so that a busy machine changes
+//! them little.
+
+use fscost_traces::{Format, Kind, Result, Trace};
+
+#[allow(clippy::print_stdout)] // the result
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().unwrap_or_default();
+    let format = arguments.next().and_then(|name| Format::of_name(&name));
+    let began = cpu_seconds();
+    let mut trace = Trace::open(path.as_ref(), format)?;
+    let (mut requests, mut device_write_bytes) = (0u64, 0u64);
+    while let Some(request) = trace.next_request()? {
+        requests += 1;
+        if request.kind == Kind::Write {
+            device_write_bytes += request.length_bytes;
+        }
+    }
+    let seconds = cpu_seconds() - began;
+    println!(
+        "{} {requests} {device_write_bytes} {seconds}",
+        trace.format().name()
+    );
+    Ok(())
+}
+
+/// CPU time of this thread: the first number of schedstat is nanoseconds on a processor
+/// (Documentation/scheduler/sched-stats.rst).
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let first = text.split(' ').next();
+    first
+        .and_then(|word| word.parse::<f64>().ok())
+        .unwrap_or(f64::NAN)
+        / 1e9
+}

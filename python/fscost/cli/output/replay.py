@@ -1,0 +1,196 @@
+"""Replays written: for a terminal, as Markdown, CSV and JSON."""
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from statistics import median
+from typing import Any, TextIO
+
+from fscost.cli.output.emit import Outputs
+from fscost.latency import OPS, DiskTimes, Latencies, Replay
+from fscost.report import markdown
+from fscost.report.terminal import print_parts
+from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.units import human_seconds
+
+_PERCENTS = (50, 90, 99, 99.9)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One repetition of a profile, or a recording by itself."""
+
+    profile: str
+    repetition: int
+    replay: Replay
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `fscost replay` prints."""
+
+    source: str
+    entries: Sequence[Entry]
+
+    def groups(self) -> list[list[Entry]]:
+        """The repetitions of each profile."""
+        found: dict[str, list[Entry]] = {}
+        for each in self.entries:
+            found.setdefault(each.profile, []).append(each)
+        return list(found.values())
+
+
+def emit(report: Report, outputs: Outputs, file: TextIO) -> None:
+    """Where it was asked for."""
+    grids, notes = list(_grids(report)), list(_notes(report))
+    is_for_people = outputs.give(
+        json=lambda: _json_text(report),
+        csv=lambda: _csv_text(report),
+        markdown=lambda: _markdown_text(_title(report), grids, notes),
+    )
+    if is_for_people:
+        print_parts(_title(report), [*grids[:1], *notes, *grids[1:]], file)
+
+
+def _title(report: Report) -> str:
+    disks = report.entries[0].replay.disks if report.entries else ()
+    models = ", ".join(f"{each.disk} = {each.model}" for each in disks)
+    return plain(f"{report.source}, modelled: {models}")
+
+
+def _grids(report: Report) -> Iterator[Grid]:
+    rows = []
+    for group in report.groups():
+        disks = group[0].replay.disks
+        times = [
+            median(getattr(each.replay, name) for each in group)
+            for name in ("recorded_s", "least_s", "closed_s")
+        ]
+        rows.append(
+            [
+                plain(group[0].profile) or NOTHING,
+                str(len(group)),
+                *map(human_seconds, times),
+                *(_share(each.utilisation) for each in disks),
+                *(_number(each.queue_depth) for each in disks),
+            ]
+        )
+    disks = report.entries[0].replay.disks if report.entries else ()
+    header = ("profile", "n", "recorded", "at least", "in order")
+    utilised = (f"{each.disk} busy" for each in disks)
+    depths = (f"{each.disk} queue" for each in disks)
+    yield Grid("", (*header, *utilised, *depths), rows)
+    for group in report.groups():
+        for disk in group[0].replay.disks:
+            yield _latency_grid(group[0].profile, disk)
+
+
+def _latency_grid(profile: str, disk: DiskTimes) -> Grid:
+    title = plain(f"{profile + ': ' if profile else ''}latency on {disk.disk} = {disk.model}")
+    header = ("request", "count", "mean", *(f"p{each:g}" for each in _PERCENTS), "most")
+    return Grid(
+        title,
+        header,
+        [
+            [op, str(found.count), *map(_time, _figures(found).values())]
+            for op, found in disk.latencies.items()
+            if found.count
+        ],
+    )
+
+
+def _figures(found: Latencies) -> dict[str, float | None]:
+    """Mean, percentiles and maximum, by name."""
+    return {
+        "mean": found.mean_ns,
+        **{f"p{each:g}": found.percentile_ns(each) for each in _PERCENTS},
+        "max": found.max_ns if found.count else None,
+    }
+
+
+def _time(ns: float | None) -> str:
+    return NOTHING if ns is None else human_seconds(ns / 1e9)
+
+
+def _share(share: float | None) -> str:
+    return NOTHING if share is None else f"{share:.1%}"
+
+
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2f}"
+
+
+def _notes(report: Report) -> Iterator[str]:
+    if not report.entries:
+        return
+    yield "recorded: on the recorded disk, as fast as memory. The other times are modelled."
+    yield "at least: only flushes and FUA make requests wait. A lower bound."
+    yield "in order: requests also wait for all that had completed before them (docs/time.md)."
+
+
+def _values(entry: Entry) -> dict[str, Any]:
+    found = entry.replay
+    return {
+        "profile": entry.profile,
+        "repetition": entry.repetition,
+        "recorded_s": found.recorded_s,
+        "modelled_least_s": found.least_s,
+        "modelled_s": found.closed_s,
+    }
+
+
+def _disk_values(disk: DiskTimes) -> dict[str, Any]:
+    return {
+        "disk": disk.disk,
+        "model": disk.model,
+        "busy_s": disk.busy_s,
+        "utilisation": disk.utilisation,
+        "queue_depth": disk.queue_depth,
+    } | {
+        f"{op}_latency_ns_{name}": value
+        for op in OPS
+        for name, value in _figures(disk.latencies[op]).items()
+    }
+
+
+def _json_text(report: Report) -> str:
+    entries = [
+        _values(each)
+        | {
+            "disks": [
+                _disk_values(disk)
+                | {
+                    "latency_histograms": {
+                        op: [list(bucket) for bucket in disk.latencies[op].buckets] for op in OPS
+                    }
+                }
+                for disk in each.replay.disks
+            ]
+        }
+        for each in report.entries
+    ]
+    return json.dumps({"source": report.source, "entries": entries}, indent=1) + "\n"
+
+
+def _csv_text(report: Report) -> str:
+    rows = [
+        _values(each) | _disk_values(disk) for each in report.entries for disk in each.replay.disks
+    ]
+    out = StringIO()
+    writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _markdown_text(title: str, grids: Sequence[Grid], notes: Sequence[str]) -> str:
+    blocks = [
+        f"## {markdown.escape(title)}",
+        markdown.table(grids[0]),
+        "  \n".join(map(markdown.escape, notes)),
+    ]
+    for grid in grids[1:]:
+        blocks += [f"{markdown.escape(grid.title)}:", markdown.table(grid)]
+    return "\n\n".join(blocks) + "\n"

@@ -1,0 +1,66 @@
+"""`fscost replay`: how long a disk, a card or an SSD would have taken for recorded requests."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fscost.cli.kept import every_kept
+from fscost.cli.usage import some_path
+
+
+def replay(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            parser=some_path,
+            metavar="RECORDING|RUN",
+            help="A recording, or a run's folder (all recordings that it kept).",
+        ),
+    ],
+    disk: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME=MODEL",
+            help="Device of a disk: main=hdd-7200, or a TOML file; repeatable. Others are ram.",
+        ),
+    ],
+    profile: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this profile of a run; repeatable."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for all random choices of the model.")] = 1,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Read a run folder that another user owns or can write to."),
+    ] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of tables.")
+    ] = False,
+    csv: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the rows as CSV; - for standard output."),
+    ] = None,
+    markdown: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the tables as Markdown; - for standard output."),
+    ] = None,
+) -> None:
+    """Estimate how long a disk, a card or an SSD would have taken for recorded requests."""
+    from fscost import latency
+    from fscost.cli.output import replay as output
+    from fscost.cli.output.emit import Outputs
+
+    outputs = Outputs(json_, csv, markdown)
+    outputs.check()
+    models = latency.parse_models(disk)
+    entries = [
+        output.Entry(
+            each.profile,
+            each.repetition,
+            latency.replay(each.recording, models, measured=sorted(each.measured), seed=seed),
+        )
+        for each in every_kept(source, profile or [], trust=trust)
+    ]
+    output.emit(output.Report(str(source), entries), outputs, sys.stdout)

@@ -1,0 +1,159 @@
+"""Recordings replayed on device models: how long the disks would have taken."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from fscost import analyze, capture
+from fscost.errors import InputError
+from fscost.latency.model import Model, find
+
+OPS = ("read", "write", "flush", "discard")
+DEFAULT = "ram"
+"""The model of disks that no one names."""
+
+
+class Waits(Enum):
+    """What a request waits for. The recording cannot tell what a program waited for."""
+
+    FLUSHES = "flushes"
+    """Flushes and FUA order requests: a lower bound of the time."""
+    ALL = "all"
+    """Each request waits for everything that had completed when it was submitted."""
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Latencies of requests: buckets (smallest, largest, count) at most 1/16 wide, and the exact
+    sum and maximum."""
+
+    buckets: Sequence[tuple[int, int, int]] = ()
+    sum_ns: int = 0
+    max_ns: int = 0
+
+    @property
+    def count(self) -> int:
+        """Requests."""
+        return sum(count for _, _, count in self.buckets)
+
+    @property
+    def mean_ns(self) -> float | None:
+        """None: there are none."""
+        return self.sum_ns / self.count if self.count else None
+
+    def percentile_ns(self, percent: float) -> int | None:
+        """Upper end of the bucket in which so many percent of the requests end; None: there are
+        none."""
+        wanted, passed = self.count * percent / 100, 0
+        for _, most, count in self.buckets:
+            passed += count
+            if passed >= wanted:
+                return min(most, self.max_ns)
+        return None
+
+    def __add__(self, other: "Latencies") -> "Latencies":
+        counts: dict[tuple[int, int], int] = {}
+        for least, most, count in (*self.buckets, *other.buckets):
+            counts[least, most] = counts.get((least, most), 0) + count
+        return Latencies(
+            [(*ends, count) for ends, count in sorted(counts.items())],
+            self.sum_ns + other.sum_ns,
+            max(self.max_ns, other.max_ns),
+        )
+
+
+@dataclass(frozen=True)
+class DiskTimes:
+    """A disk on its model. `busy_s`: any request was in flight."""
+
+    disk: str
+    model: str
+    elapsed_s: float
+    busy_s: float
+    latencies: Mapping[str, Latencies]
+
+    @property
+    def utilisation(self) -> float | None:
+        """Busy ÷ elapsed time; None where no time passed."""
+        return self.busy_s / self.elapsed_s if self.elapsed_s else None
+
+    @property
+    def queue_depth(self) -> float | None:
+        """Mean number of requests in flight (Little's law); None where no time passed."""
+        in_flight_s = sum(each.sum_ns for each in self.latencies.values()) / 1e9
+        return in_flight_s / self.elapsed_s if self.elapsed_s else None
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The measured phases of a recording on models. `disks` are those of the closed replay."""
+
+    recorded_s: float
+    least_s: float
+    """Only flushes and FUA are waited for: a lower bound."""
+    closed_s: float
+    """Each request waits for all that had completed before it."""
+    disks: Sequence[DiskTimes]
+
+
+def parse_models(asked: Sequence[str]) -> dict[str, Model]:
+    """Models by disk, as `main=hdd-7200` spells them."""
+    found: dict[str, Model] = {}
+    for each in asked:
+        disk, equals, name = each.partition("=")
+        if not equals or not disk or not name:
+            raise InputError(
+                f"--disk {each!r} cannot be read", "write NAME=MODEL, for instance main=hdd-7200"
+            )
+        if disk in found:
+            raise InputError(f"--disk {disk} is given twice", "give each disk one model")
+        found[disk] = find(name)
+    return found
+
+
+def replay(
+    recording: Path,
+    models: Mapping[str, Model],
+    *,
+    measured: Sequence[str] = (),
+    seed: int = 1,
+) -> Replay:
+    """Replay the measured phases of a recording; disks without a model are `ram`."""
+    names = [each["name"] for each in capture.info(recording)["disks"]]
+    for disk in models:
+        if disk not in names:
+            raise InputError(f"{recording} has no disk {disk!r}", f"its disks: {', '.join(names)}")
+    chosen = [models.get(name) or find(DEFAULT) for name in names]
+    phases = set(measured or analyze.measured_phases(recording))
+    least, _ = _run(recording, chosen, Waits.FLUSHES, phases, seed)
+    closed, intervals = _run(recording, chosen, Waits.ALL, phases, seed)
+    disks = [
+        DiskTimes(
+            name,
+            chosen[at].name,
+            closed,
+            sum(each["disks"][at]["busy_ns"] for each in intervals) / 1e9,
+            {op: _latencies(each["disks"][at][op] for each in intervals) for op in OPS},
+        )
+        for at, name in enumerate(names)
+    ]
+    recorded_s = sum(each["recorded_ns"] for each in intervals) / 1e9
+    return Replay(recorded_s, least, closed, disks)
+
+
+def _run(
+    recording: Path, models: Sequence[Model], waits: Waits, phases: set[str], seed: int
+) -> tuple[float, list[dict[str, Any]]]:
+    """Seconds of the phases, and their intervals."""
+    texts = [(each.origin, each.text) for each in models]
+    with capture.opened(recording) as source:
+        intervals = source.replay(texts, waits.value, seed)
+    chosen = [each for each in intervals if each["name"] in phases]
+    return sum(each["modelled_ns"] for each in chosen) / 1e9, chosen
+
+
+def _latencies(found: Any) -> Latencies:
+    parts = (Latencies(each["buckets"], each["sum_ns"], each["max_ns"]) for each in found)
+    return sum(parts, Latencies())

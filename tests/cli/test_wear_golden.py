@@ -1,0 +1,69 @@
+"""`fscost wear` in every form, compared with files that a person has looked at.
+
+After a change that is meant: FSCOST_UPDATE_GOLDEN=1 make test PYTEST=tests/cli/test_wear_golden.py,
+then look at the difference.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests/golden"
+EXT4 = ROOT / "crates/analysis/tests/data/ext/ext4.fscost"
+IOLOG = ROOT / "crates/traces/tests/data/fio-v3.iolog"
+DEVICE = """
+summary = "a small page-mapped device"
+kind = "consumer SSD"
+[wear]
+capacity_bytes = 1000000000
+nand_bytes = 1073741824
+block_bytes = 1048576
+pe_cycles = 1000
+rated_write_bytes = 300000000000
+"""
+"""A device of its own: the catalogue may change."""
+FORMS = {
+    "wear-80.txt": ("r.fscost",),
+    "wear.json": ("r.fscost", "--json"),
+    "wear.md": ("r.fscost", "--by", "path", "--top", "3", "--markdown", "-"),
+    "wear.csv": ("r.fscost", "--sweep", "spare=7..28:7", "--csv", "-"),
+    "wear-sweep-80.txt": ("r.fscost", "--sweep", "spare=7..28:7"),
+    "wear-array-80.txt": ("r.fscost", "--array", "raid5,members=3,chunk=64K"),
+    "wear-trace-80.txt": ("t.iolog",),
+}
+
+
+def abridged(text: str) -> str:
+    """JSON without the erases of each block, of which the sum stays."""
+    found = json.loads(text)
+    for entry in found["entries"]:
+        entry["erases"] = sum(entry["erases"])
+    return json.dumps(found, indent=1) + "\n"
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> None:
+    """Short names, in the folder of the program."""
+    shutil.copy(EXT4, tmp_path / "r.fscost")
+    shutil.copy(IOLOG, tmp_path / "t.iolog")
+    (tmp_path / "d.toml").write_text(DEVICE)
+
+
+@pytest.mark.usefixtures("inputs")
+@pytest.mark.parametrize("name", FORMS)
+def test_each_form_is_as_it_was_looked_at(fscost: Run, name: str) -> None:
+    ended = fscost("wear", *FORMS[name], "--ssd", "d.toml", columns=80)
+    text = abridged(ended.stdout) if name.endswith(".json") else ended.stdout
+    golden = GOLDEN / name
+    if os.environ.get("FSCOST_UPDATE_GOLDEN"):
+        golden.write_text(text)
+    assert text == golden.read_text()
+    if name.endswith("80.txt"):
+        assert max(map(len, text.splitlines())) <= 80
