@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Largest device: 1 PiB. What lies beyond the end of a device is not moved.
-const MOST_BYTES: u64 = 1 << 50;
+pub(crate) const LARGEST_BYTES: u64 = 1 << 50;
 /// Largest request: what is longer counts as that. Linux sends at most a few MiB at once.
 const MOST_REQUEST_BYTES: u64 = 64 << 20;
 /// Latest instant: 73 years, so that no sum of times overflows.
@@ -31,7 +31,7 @@ impl Device {
     /// An idle device at instant 0. The host uses its first `capacity_bytes`.
     #[must_use]
     pub fn new(model: &Model, capacity_bytes: u64, seed: u64) -> Device {
-        let capacity_bytes = capacity_bytes.min(MOST_BYTES);
+        let capacity_bytes = capacity_bytes.min(LARGEST_BYTES);
         let engine = match &model.kind {
             Kind::Constant(latency) => Engine::Constant(ConstantDevice::new(*latency)),
             Kind::HardDisk(model) => {

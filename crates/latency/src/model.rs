@@ -82,10 +82,9 @@ impl Model {
     #[must_use]
     pub fn parameters(kind: &str) -> Vec<Parameter> {
         let mut fields = Fields::described();
-        match read(&mut fields, kind) {
-            Ok(_) => fields.into_parameters(),
-            Err(_) => Vec::new(),
-        }
+        // The smallest values need not fit together.
+        let _ = read(&mut fields, kind);
+        fields.into_parameters()
     }
 
     /// True if each request completes at its submission, as on `ram`: a server needs no clock for

@@ -176,7 +176,7 @@ impl Units {
             open_units: fields.count(
                 "open_units",
                 Some(0),
-                0..=65_536,
+                0..=256,
                 "units that a card can continue; 0: all",
             )?,
             close_ns: fields.us(

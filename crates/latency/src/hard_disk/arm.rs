@@ -20,14 +20,20 @@ pub(super) struct Arm {
     pub(super) at_byte: u64,
 }
 
+/// Where a byte is, as the arm needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Spot {
+    place: Place,
+    angle_ns: u64,
+}
+
 /// A range on the medium that is to be read or written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
     pub(super) first: u64,
     pub(super) end: u64,
     pub(super) is_write: bool,
-    place: Place,
-    angle_ns: u64,
+    pub(super) spot: Spot,
 }
 
 impl Arm {
@@ -44,14 +50,20 @@ impl Arm {
         }
     }
 
+    pub(super) fn spot(&self, byte: u64) -> Spot {
+        let place = self.geometry.place(byte);
+        Spot {
+            place,
+            angle_ns: place.reading_ns % self.revolution_ns,
+        }
+    }
+
     pub(super) fn target(&self, first: u64, length: u64, is_write: bool) -> Target {
-        let place = self.geometry.place(first);
         Target {
             first,
             end: first + length,
             is_write,
-            place,
-            angle_ns: place.reading_ns % self.revolution_ns,
+            spot: self.spot(first),
         }
     }
 
@@ -63,15 +75,18 @@ impl Arm {
             return None;
         }
         let angle_ns = (there_ns + self.phase_ns) % self.revolution_ns;
-        let wait_ns = match target.angle_ns.checked_sub(angle_ns) {
+        let wait_ns = match target.spot.angle_ns.checked_sub(angle_ns) {
             Some(wait_ns) => wait_ns,
-            None => target.angle_ns + self.revolution_ns - angle_ns,
+            None => target.spot.angle_ns + self.revolution_ns - angle_ns,
         };
         Some(there_ns + wait_ns).filter(|&arrival_ns| arrival_ns < before_ns)
     }
 
     fn move_ns(&self, target: &Target) -> u64 {
-        let (place, cylinders) = (target.place, target.place.cylinder.abs_diff(self.cylinder));
+        let (place, cylinders) = (
+            target.spot.place,
+            target.spot.place.cylinder.abs_diff(self.cylinder),
+        );
         let settle_ns = if target.is_write && cylinders > 1 {
             self.write_settle_ns
         } else {

@@ -99,7 +99,7 @@ impl Drive {
     fn inner_ns(&self) -> Option<u64> {
         let arm_ns = self.busy_until_ns.or_else(|| {
             (!self.writes.is_empty())
-                .then(|| self.reads.ahead_until_ns(&self.arm.geometry))
+                .then(|| self.reads.ahead_until_ns())
                 .flatten()
         });
         let arriving = self.arriving.front();
@@ -227,7 +227,8 @@ impl Drive {
                 break;
             }
             self.arriving.pop_front();
-            self.writes.write(next.first, next.length);
+            let spot = self.arm.spot(next.first);
+            self.writes.write(next.first, next.length, spot);
             self.host.complete(next.id, now_ns);
         }
         if self.writes.is_clean()
@@ -240,10 +241,9 @@ impl Drive {
     /// Sends the arm to its next place, if it is idle.
     fn set_off(&mut self, now_ns: u64) {
         let is_wanted = !self.commands.is_empty() || self.is_destaging_forced();
-        let geometry = &self.arm.geometry;
         let is_ahead = || {
             self.reads
-                .ahead_until_ns(geometry)
+                .ahead_until_ns()
                 .is_some_and(|until_ns| until_ns > now_ns)
         };
         let is_idle =
@@ -259,7 +259,7 @@ impl Drive {
         };
         match next {
             Next::Destage(target) => {
-                self.writes.take(target.first, target.end);
+                self.writes.take(&target, self.arm.spot(target.end));
                 self.busy_until_ns = Some(self.arm.transfer(arrival_ns, &target));
             }
             Next::Command(at) => {
@@ -268,8 +268,10 @@ impl Drive {
                 self.busy_until_ns = Some(end_ns);
                 self.host.complete(id, end_ns);
                 if !target.is_write {
+                    let range = (target.first, target.end);
+                    let geometry = &self.arm.geometry;
                     self.reads
-                        .read(target.first, target.end, end_ns, self.capacity_bytes);
+                        .read(geometry, range, end_ns, self.capacity_bytes);
                 }
             }
         }
@@ -295,9 +297,7 @@ impl Drive {
             }
         }
         if self.commands.is_empty() || self.is_destaging_forced() {
-            let window = self.model.queue_depth as usize;
-            for (first, end) in self.writes.upwards(self.arm.at_byte, window) {
-                let target = self.arm.target(first, end - first, true);
+            for target in self.writes.upwards(self.arm.at_byte) {
                 if let Some(found_ns) = self.arm.arrival_ns(now_ns, &target, best_ns) {
                     (best_ns, best) = (found_ns, Some(Next::Destage(target)));
                 }

@@ -117,9 +117,7 @@ impl Geometry {
         let head = (rest / track_ns).min(self.heads - 1);
         let on_track = (rest - head * track_ns).min(self.revolution_ns);
         let track = cylinder * self.heads + head;
-        let bytes = track * zone.track_bytes
-            + (u128::from(on_track) * u128::from(zone.track_bytes) / u128::from(self.revolution_ns))
-                as u64;
+        let bytes = track * zone.track_bytes + on_track * zone.track_bytes / self.revolution_ns;
         (zone.first_byte + bytes).clamp(byte, end.max(byte))
     }
 

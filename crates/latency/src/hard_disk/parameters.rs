@@ -1,6 +1,6 @@
 //! Parameters of a hard disk.
 
-use crate::{Error, fields::Fields, transfer};
+use crate::{Error, device::LARGEST_BYTES, fields::Fields, transfer};
 
 /// Parameters of a hard disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,11 +48,19 @@ impl HardDisk {
 
     fn check(&self, fields: &Fields<'_>) -> Result<(), Error> {
         let (mechanics, electronics) = (&self.mechanics, &self.electronics);
+        // Reading the largest device from end to end must be a number of nanoseconds.
+        let tracks = u128::from(LARGEST_BYTES / mechanics.inner_track_bytes);
+        let track_ns = mechanics.revolution_ns + mechanics.head_switch_ns + mechanics.track_seek_ns;
         for (is_wrong, name, what) in [
             (
                 mechanics.inner_track_bytes > mechanics.outer_track_bytes,
                 "inner_track_bytes",
                 "is more than outer_track_bytes; the outer tracks are the longer ones",
+            ),
+            (
+                tracks * u128::from(track_ns) >= 1 << 61,
+                "inner_track_bytes",
+                "is too small for such slow tracks; give the bytes of one track",
             ),
             (
                 mechanics.outer_track_bytes > 1 << 30,

@@ -18,6 +18,19 @@ struct Ahead {
     from: u64,
     from_ns: u64,
     limit: u64,
+    /// When it stops there.
+    until_ns: u64,
+}
+
+impl Ahead {
+    fn new(geometry: &Geometry, from: u64, from_ns: u64, limit: u64) -> Ahead {
+        Ahead {
+            from,
+            from_ns,
+            limit,
+            until_ns: from_ns + geometry.transfer_ns(from, limit - from),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -60,18 +73,21 @@ impl ReadCache {
 
     /// A range is read from the medium; the drive then reads on from `end_ns` until
     /// [`stop`](ReadCache::stop).
-    pub(super) fn read(&mut self, first: u64, end: u64, end_ns: u64, capacity_bytes: u64) {
+    pub(super) fn read(
+        &mut self,
+        geometry: &Geometry,
+        (first, end): (u64, u64),
+        end_ns: u64,
+        capacity_bytes: u64,
+    ) {
         if self.most_segments == 0 {
             return;
         }
         self.segments.truncate(self.most_segments - 1);
         let first = first.max(end.saturating_sub(self.segment_bytes));
         self.segments.push_front(Segment { first, end });
-        self.ahead = Some(Ahead {
-            from: end,
-            from_ns: end_ns,
-            limit: (end + self.ahead_bytes).min(capacity_bytes).max(end),
-        });
+        let limit = (end + self.ahead_bytes).min(capacity_bytes).max(end);
+        self.ahead = Some(Ahead::new(geometry, end, end_ns, limit));
     }
 
     /// The host wants what is read ahead: a drive that still reads goes on further.
@@ -82,27 +98,19 @@ impl ReadCache {
         end: u64,
         capacity_bytes: u64,
     ) {
-        if self
-            .ahead_until_ns(geometry)
-            .is_none_or(|until_ns| until_ns <= now_ns)
+        let limit = (end + self.ahead_bytes).min(capacity_bytes);
+        if let Some(ahead) = self.ahead
+            && ahead.until_ns > now_ns
+            && (ahead.from + 1..=ahead.limit).contains(&end)
+            && limit > ahead.limit
         {
-            return;
-        }
-        if let Some(ahead) = self
-            .ahead
-            .as_mut()
-            .filter(|ahead| end > ahead.from && end <= ahead.limit)
-        {
-            ahead.limit = ahead
-                .limit
-                .max((end + self.ahead_bytes).min(capacity_bytes));
+            self.ahead = Some(Ahead::new(geometry, ahead.from, ahead.from_ns, limit));
         }
     }
 
     /// When the drive has read ahead as far as it would; none if it does not read ahead.
-    pub(super) fn ahead_until_ns(&self, geometry: &Geometry) -> Option<u64> {
-        self.ahead
-            .map(|ahead| ahead.from_ns + geometry.transfer_ns(ahead.from, ahead.limit - ahead.from))
+    pub(super) fn ahead_until_ns(&self) -> Option<u64> {
+        self.ahead.map(|ahead| ahead.until_ns)
     }
 
     /// The drive does something else from `now_ns` on. Returns the first byte that it did not read

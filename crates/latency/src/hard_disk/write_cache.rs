@@ -1,10 +1,20 @@
 //! The part of a drive's buffer that holds writes which are not on the medium yet.
 
+use super::arm::{Spot, Target};
 use std::collections::BTreeMap;
 
 /// Longest part of an extent that is written to the medium in one go, so that reads need not wait
 /// for more.
 const LONGEST_DESTAGE_BYTES: u64 = 1 << 20;
+/// Extents among which the drive chooses the one that it reaches first.
+const CHOICES: usize = 8;
+
+/// A dirty range: its end, and where its first byte is.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    end: u64,
+    spot: Spot,
+}
 
 /// Dirty ranges, merged where they touch.
 #[derive(Debug, Clone)]
@@ -13,8 +23,8 @@ pub(super) struct WriteCache {
     dirty_bytes: u64,
     /// Bytes on their way to the medium.
     leaving_bytes: u64,
-    /// First byte → end.
-    extents: BTreeMap<u64, u64>,
+    /// By the first byte.
+    extents: BTreeMap<u64, Extent>,
 }
 
 impl WriteCache {
@@ -45,44 +55,54 @@ impl WriteCache {
         self.extents.is_empty() && self.leaving_bytes == 0
     }
 
-    /// Adds a range; what it overwrites is replaced.
-    pub(super) fn write(&mut self, first: u64, length: u64) {
-        let (mut first, mut end) = (first, first + length);
-        while let Some((&found, &found_end)) = self.extents.range(..=end).next_back() {
-            if found_end < first {
+    /// Adds a range whose first byte is at `spot`; what it overwrites is replaced.
+    pub(super) fn write(&mut self, first: u64, length: u64, spot: Spot) {
+        let (mut first, mut end, mut spot) = (first, first + length, spot);
+        while let Some((&found, &extent)) = self.extents.range(..=end).next_back() {
+            if extent.end < first {
                 break;
             }
             self.extents.remove(&found);
-            self.dirty_bytes -= found_end - found;
-            first = first.min(found);
-            end = end.max(found_end);
+            self.dirty_bytes -= extent.end - found;
+            if found < first {
+                (first, spot) = (found, extent.spot);
+            }
+            end = end.max(extent.end);
         }
         self.dirty_bytes += end - first;
-        self.extents.insert(first, end);
+        self.extents.insert(first, Extent { end, spot });
     }
 
     /// True if the whole range is in the cache.
     pub(super) fn holds(&self, first: u64, length: u64) -> bool {
         let before = self.extents.range(..=first).next_back();
-        before.is_some_and(|(_, &end)| end >= first + length)
+        before.is_some_and(|(_, extent)| extent.end >= first + length)
     }
 
-    /// Extents to choose from: the next `count` upwards from a byte, then from the lowest on. Going
-    /// one way only, no extent waits for ever.
-    pub(super) fn upwards(&self, from: u64, count: usize) -> impl Iterator<Item = (u64, u64)> {
+    /// Extents to choose from: the next few upwards from a byte, then from the lowest on. Going one
+    /// way only, no extent waits for ever.
+    pub(super) fn upwards(&self, from: u64) -> impl Iterator<Item = Target> {
         let above = self.extents.range(from..);
         let below = self.extents.range(..from);
-        above.chain(below).take(count).map(|(&first, &end)| {
-            let end = end.min(first + LONGEST_DESTAGE_BYTES);
-            (first, end)
-        })
+        above
+            .chain(below)
+            .take(CHOICES)
+            .map(|(&first, extent)| Target {
+                first,
+                end: extent.end.min(first + LONGEST_DESTAGE_BYTES),
+                is_write: true,
+                spot: extent.spot,
+            })
     }
 
-    /// Takes the beginning of an extent out, as [`upwards`](WriteCache::upwards) named it.
-    pub(super) fn take(&mut self, first: u64, end: u64) {
+    /// Takes the beginning of an extent out, as [`upwards`](WriteCache::upwards) named it. What is
+    /// left of it begins at `spot`.
+    pub(super) fn take(&mut self, target: &Target, spot: Spot) {
+        let (first, end) = (target.first, target.end);
         if let Some(whole) = self.extents.remove(&first) {
-            if end < whole {
-                self.extents.insert(end, whole);
+            if end < whole.end {
+                let rest = Extent { spot, ..whole };
+                self.extents.insert(end, rest);
             }
             self.dirty_bytes -= end - first;
             self.leaving_bytes += end - first;
@@ -110,14 +130,14 @@ mod tests {
             let mut cache = WriteCache::new(1000);
             let mut bytes = std::collections::BTreeSet::new();
             for (first, length) in writes {
-                cache.write(first, length);
+                cache.write(first, length, Spot::default());
                 bytes.extend(first..first + length);
             }
             for from in takes {
-                let found = cache.upwards(from, 1).next();
-                if let Some((first, end)) = found {
-                    prop_assert!((first..end).all(|byte| bytes.remove(&byte)));
-                    cache.take(first, end);
+                let found = cache.upwards(from).next();
+                if let Some(target) = found {
+                    prop_assert!((target.first..target.end).all(|byte| bytes.remove(&byte)));
+                    cache.take(&target, Spot::default());
                 }
             }
             prop_assert_eq!(cache.dirty_bytes, bytes.len() as u64);
