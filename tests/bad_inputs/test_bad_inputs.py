@@ -21,8 +21,8 @@ AT_ONCE = 3
 """More than processors: some cases wait for processes that were left running."""
 PROGRAM = Path(sys.executable).with_name("fscost")
 CASES = load()
-ENDING_S = 5
-"""What the kernel kills with its parent ends soon after it."""
+ENDING_S = 15
+"""What the kernel kills with its parent ends soon after it, on a busy host some seconds."""
 
 _CRASH = re.compile(
     r"Traceback \(most recent call last\)|panicked at|^\S*Error: |Exception ignored|RuntimeWarning|UserWarning",
@@ -125,9 +125,7 @@ class Runner:
             if time.monotonic() > end:
                 break
             time.sleep(0.05)
-        return answer["status"], [
-            f"process {(each / 'cmdline').read_bytes()[:80]!r}" for each in left
-        ]
+        return answer["status"], [_shown(each) for each in left]
 
     def _server(self) -> "subprocess.Popen[str]":
         """One for each thread: a server has one child at a time."""
@@ -153,6 +151,13 @@ def _processes_in(namespace: str) -> list[Path]:
         except OSError:
             continue
     return found
+
+
+def _shown(process: Path) -> str:
+    try:
+        return f"process {(process / 'cmdline').read_bytes()[:80]!r}"
+    except OSError:
+        return f"process {process.name}, which ended too late"
 
 
 def _is_zombie(process: Path) -> bool:
