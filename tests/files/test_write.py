@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -89,6 +89,24 @@ def test_what_was_whole_stays_whole_when_the_disk_is_full(tmp_path: Path) -> Non
         file.write(b"x" * 100_000)
     assert target.read_bytes() == b"old"
     assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("write", [replacing, creating])
+def test_content_is_durable_before_its_name_and_its_name_before_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any
+) -> None:
+    """On a file system without an order of its own, either would be lost with the power."""
+    path, synced, fsync = tmp_path / "file", list[tuple[str, bool]](), os.fsync
+
+    def remembered(descriptor: int) -> None:
+        mode = os.fstat(descriptor).st_mode
+        synced.append(("folder" if stat.S_ISDIR(mode) else "file", path.exists()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", remembered)
+    with write(path) as file:
+        file.write(b"new")
+    assert synced == [("file", False), ("folder", True)]
 
 
 def test_nothing_is_left_of_what_fails(tmp_path: Path) -> None:

@@ -97,6 +97,14 @@ def test_a_recording_beyond_its_limit_ends_its_cell(bench: Any) -> None:
     bench.done(bench.cell("ext4", "true"), max_recording_bytes=300 * MIB)
 
 
+def test_a_workload_that_ignores_errors_ends_with_its_recording(bench: Any) -> None:
+    """Every request fails from then on, and it would try again until its time is over: longer
+    than a test may take."""
+    write = "dd if=/dev/urandom of=file bs=1M count=8 conv=fsync,notrunc status=none"
+    cell = bench.cell("ext4", Step("work", f"while :; do {write}; sleep 0.1; done", timeout_s=3600))
+    failed(bench.run(cell, max_recording_bytes=48 * MIB), "recording-too-large")
+
+
 def test_the_disk_server_is_spared_when_memory_is_short(bench: Any) -> None:
     """PF_MEMALLOC_NOIO and PF_LOCAL_THROTTLE (include/linux/sched.h) are what PR_SET_IO_FLUSHER
     sets."""

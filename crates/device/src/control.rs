@@ -66,6 +66,7 @@ pub enum Next {
 pub struct Control {
     socket: OwnedFd,
     is_timed: bool,
+    has_told_failure: bool,
     buffer: Vec<u8>,
 }
 
@@ -76,6 +77,7 @@ impl Control {
         Self {
             socket,
             is_timed,
+            has_told_failure: false,
             buffer: vec![0; MESSAGE_BYTES],
         }
     }
@@ -135,6 +137,18 @@ impl Control {
                 })?;
                 Ok(Next::Serve)
             }
+        }
+    }
+
+    /// Say once, unasked, that every request is refused: a workload that ignores errors would go on
+    /// until its time is over.
+    pub fn tell_failure(&mut self, store: &Store) {
+        if !self.has_told_failure
+            && let Err(error) = store.check()
+        {
+            self.has_told_failure = true;
+            // An agent that has gone is noticed with its next message.
+            let _ = self.send(&error_answer(&error));
         }
     }
 

@@ -47,6 +47,7 @@ pub fn serve(
         if fuse_open {
             fuse_open = serve_requests(&mut session, &mut store)?;
         }
+        control.tell_failure(&store);
         let mut waiting = [
             PollFd::new(control.socket(), PollFlags::IN),
             PollFd::new(
@@ -60,7 +61,7 @@ pub fn serve(
         ];
         match poll(&mut waiting, Some(&IDLE)) {
             Ok(0) => {
-                // A failure is told with the next mark; until then requests fail.
+                // A failure is told in the next round.
                 let _ = store.idle();
             }
             Ok(_) if !waiting[0].revents().is_empty() => match control.step(&mut store)? {

@@ -162,6 +162,11 @@ impl Store {
         self.clock
     }
 
+    /// The reason why every request is refused, if there is one.
+    pub fn check(&self) -> Result<()> {
+        self.writer.check()
+    }
+
     /// Send what is unstored on its way: called when nothing happens, so that a killed server loses
     /// little.
     pub fn idle(&mut self) -> Result<()> {

@@ -155,6 +155,11 @@ impl Writer {
         self.shared.lock().room = Some(room);
     }
 
+    /// The reason why every request is refused, if there is one.
+    pub fn check(&self) -> Result<()> {
+        self.shared.lock().check()
+    }
+
     /// Refuse every further request, for a reason of the caller's.
     pub fn fail(&mut self, kind: ErrorKind, what: impl Into<String>) {
         self.shared.lock().failed.get_or_insert((kind, what.into()));

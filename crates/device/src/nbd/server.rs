@@ -131,10 +131,12 @@ pub fn serve(
         match poll(&mut waiting, Some(&IDLE)) {
             Ok(0) => {
                 let served = shared.served.load(Ordering::Relaxed);
-                if served == served_before {
-                    let mut store = shared.lock();
-                    // A failure is told with the next mark; until then requests fail.
-                    let _ = store.as_mut().map(Store::idle);
+                if let Some(store) = shared.lock().as_mut() {
+                    if served == served_before {
+                        // A failure is told below.
+                        let _ = store.idle();
+                    }
+                    control.tell_failure(store);
                 }
                 served_before = served;
             }
