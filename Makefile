@@ -125,7 +125,7 @@ audit: .venv/.dev-packages $(TOOLS)/bin/cargo-deny ## Look for known vulnerabili
 	$(TOOLS)/bin/cargo-deny --locked check
 	$(TOOLS)/bin/cargo-deny --locked --manifest-path fuzz/Cargo.toml --config deny.toml check
 	for lock in requirements.lock requirements-dev.lock; do \
-	  $(BIN)/uv --quiet tool run pip-audit@2.10.1 --progress-spinner off --disable-pip --require-hashes --requirement $$lock; done
+	  $(BIN)/uv --quiet tool run pip-audit@2.10.1 --strict --progress-spinner off --disable-pip --require-hashes --requirement $$lock; done
 
 # maturin puts what lies in MODULE.data/scripts beside the entry point; it lies there only while the wheel is made.
 .PHONY: wheel
