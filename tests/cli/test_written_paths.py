@@ -47,11 +47,15 @@ READS = {
     ("wear", "source"),
     ("wear", "ssd"),
     ("devices", "name"),
+    ("explain", "ssd"),
+    ("diff", "runs"),
+    ("ls", "folder"),
     ("replay", "source"),
     ("replay", "disk"),
+    ("compare", "disk"),
 }
 """Parameters that name what is read, or a device that is erased only when it is confirmed."""
-PATHS = re.compile(r"\b(FILE|DIR|PATH|VMLINUZ|RECORDING|RUN|OUT|LOG)\b|/dev")
+PATHS = re.compile(r"\b(FILE|DIR|PATH|VMLINUZ|RECORDING|RUN|OUT|LOG|MODEL)\b|/dev")
 """What a parameter that takes a path is called in the help."""
 
 
