@@ -48,7 +48,7 @@ def test_the_list_has_a_line_for_each_study_and_scale(fscost: Fscost) -> None:
     ] == [
         ["--scale", "small"],
         ["--scale", "full"],
-    ] * 4
+    ] * 5
 
 
 def test_a_run_leaves_its_report_in_an_ordinary_run_folder(fscost: Fscost, tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ CSV = (FOLDER / "journal-tax" / "published.csv").read_text("utf-8")
 MIB = 1 << 20
 
 
-NAMES = ["journal-tax", "nine-filesystems", "noatime-raid", "snapshot-atime"]
+NAMES = ["external-journal", "journal-tax", "nine-filesystems", "noatime-raid", "snapshot-atime"]
 
 
-def test_there_are_four() -> None:
+def test_there_are_five() -> None:
     assert [found.name for found in study.catalogue()] == NAMES
 
 
@@ -134,7 +134,8 @@ def test_a_wrong_table_of_published_figures_is_refused(old: str, new: str, messa
 
 def test_an_unknown_study_and_scale_name_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match="studies: journal-tax, nine-filesystems, noatime-raid, snapshot-atime"
+        InputError,
+        match="studies: external-journal, journal-tax, nine-filesystems, noatime-raid, snapshot-atime",
     ):
         study.load("")
     with pytest.raises(InputError, match="did you mean journal-tax"):

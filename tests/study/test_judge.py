@@ -16,7 +16,7 @@ from fscost.study.model import Criterion
 
 Reported = Callable[..., Report]
 JOURNAL = ("strict_nj", "noatime_nj", "relatime_nj", "ext2")
-STUDIES = ["journal-tax", "nine-filesystems", "snapshot-atime"]
+STUDIES = ["external-journal", "journal-tax", "nine-filesystems", "snapshot-atime"]
 
 
 def verdicts(report: Report) -> dict[str, Verdict]:

@@ -17,6 +17,7 @@ BUILTINS = [
     "big-and-small",
     "big-file",
     "fsync-log",
+    "iozone",
     "random-read",
     "random-write",
     "read-all",

@@ -23,6 +23,9 @@ DEVICE_MODELS = "device_models"
 HISTOGRAMS = "latency_histograms"
 """The fact of a cell with the latencies of each disk's requests: upper bounds in nanoseconds, each
 the double of the one before, and how many requests lie below."""
+MEASURED_SPAN = "measured_span_ns"
+"""The fact of a cell with the recording's instants at which its first measured phase begins and its
+last one ends."""
 TIMELINE_BIN_NS = 100_000_000
 _BEFORE = "before"
 Numbers = npt.NDArray[np.int64]
@@ -71,6 +74,11 @@ def add_to(result: CellResult, cell_dir: Path) -> None:
     spans = {
         each.name: (each.begin_ns, each.end_ns) for each in result.recorded if each.name in phases
     }
+    measured = [span for phase, span in spans.items() if phases[phase]]
+    result.facts[MEASURED_SPAN] = [
+        min(begin for begin, _ in measured),
+        max(end for _, end in measured),
+    ]
     several = len(result.cell.profile.disks) > 1
     for disk, found in (of_disks if several else {}).items():
         result.samples += _samples(disk, found, spans, phases)

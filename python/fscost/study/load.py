@@ -113,6 +113,7 @@ class _Reader:
             ),
             probe_interval_ms=workload.get("probe_interval_ms"),
             ssd=workload.get("ssd", ""),
+            has_activity=table.get("has_activity", False),
             sums={name: tuple(parts) for name, parts in table.get("sums", {}).items()},
             definitions={
                 name: Formula.parse(text, self._metric)
@@ -164,6 +165,7 @@ class _Reader:
             **{
                 "name": name,
                 **entry,
+                "disks": tuple(entry.get("disks", ())),
                 "needs": tuple(Need(**need) for need in entry.get("needs", ())),
             }
         )

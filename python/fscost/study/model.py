@@ -35,6 +35,8 @@ class Scale:
     max_repetitions: int = 5
     max_minutes: float = 15.0
     disk_mib: int = 0
+    disks: tuple[str, ...] = ()
+    """Models and sizes of disks, as after --disk."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,8 @@ class Study:
     probe_interval_ms: int | None
     ssd: str
     """A device of the catalogue that each disk's requests are timed on; empty: none."""
+    has_activity: bool
+    """True if the run draws the activity of the disk `journal`."""
     definitions: Mapping[str, Formula]
     """Constants made of the workload's options."""
     sums: Mapping[str, tuple[str, ...]]

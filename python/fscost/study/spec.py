@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fscost import profile, workload
 from fscost.errors import HostError, InputError
-from fscost.run import RunSpec, StoppingRule
+from fscost.run import RunSpec, StoppingRule, device_models
 from fscost.study.model import Need, Scale, Study
 from fscost.workload.model import Workload
 
@@ -49,10 +49,12 @@ def plan(
     )
     least = min(scale.min_repetitions, most) if min_repetitions is None else min_repetitions
     given = dict(options or {})
+    disks = [profile.parse_disk(text) for text in scale.disks]
+    named = profile.with_run_disks(list(study.profiles.values()), disks)
+    profiles = tuple(each for found in named for each in profile.on_kernels(found, kernels))
     return RunSpec(
-        profiles=tuple(
-            each for found in study.profiles.values() for each in profile.on_kernels(found, kernels)
-        ),
+        profiles=profiles,
+        device_models=device_models(profiles),
         workload=_workload(study, scale, seed, given),
         folder=folder,
         seed=seed,

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from fscost.cli.output.emit import write
 from fscost.cli.output.study_view import Section, StudyView, disk_rows, study_view
-from fscost.report import markdown
+from fscost.report import activity, markdown
 from fscost.report.terminal import columns
 from fscost.study import JudgedClaim, Measured, Report
 from fscost.view.grid import Grid
@@ -33,12 +33,14 @@ _STYLES = {
 
 
 def keep(report: Report) -> None:
-    """study.md and study.json beside the run's tables."""
+    """study.md and study.json beside the run's tables, and pictures if the study asks for them."""
     for name, text in (
         (STUDY_MARKDOWN, markdown_text(study_view(report))),
         (STUDY_JSON, json_text(report)),
     ):
         write(report.results.folder / name, text)
+    if report.study.has_activity:
+        activity.keep(report.results)
 
 
 def show(report: Report, file: TextIO = sys.stdout, *, is_by_disk: bool = False) -> None:
