@@ -115,6 +115,7 @@ WRITES = {
         ),
         is_new=True,
     ),
+    ("diff", "markdown"): Writer(("diff", "run", "run2", "--markdown", "OUT")),
     ("report", "out"): Writer(("report", "run", "--out", "OUT")),
     ("plot", "out"): Writer(
         ("plot", "run", "--chart", "wall_s", "--format", "svg", "--out", "OUT")
@@ -180,6 +181,19 @@ SOURCES = {
         "1",
         "--out",
         "run",
+        "--",
+        "true",
+    ),
+    "run2": (
+        "compare",
+        "--lab",
+        "fake",
+        "--on",
+        "ext4",
+        "--max-repetitions",
+        "1",
+        "--out",
+        "run2",
         "--",
         "true",
     ),

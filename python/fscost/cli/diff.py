@@ -7,14 +7,20 @@ from typing import Annotated
 
 import typer
 
+from fscost.cli.output.emit import STDOUT, write
 from fscost.cli.usage import run_path
 from fscost.errors import InputError
+from fscost.report import changes
 from fscost.report.terminal import print_parts
 from fscost.results import RunResults, load
 from fscost.view.breakdown import WRITTEN
+from fscost.view.changes import Changes, Condition, compared
 from fscost.view.grid import plain
 from fscost.view.per import parse_per
 from fscost.view.relation import Relation, relation
+
+BEYOND = 1
+"""Exit status where a --fail-if holds."""
 
 
 def diff(
@@ -31,6 +37,19 @@ def diff(
         str | None,
         typer.Option(metavar="N:WORD", help="Operations of each run: values per operation."),
     ] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Exit 1 if the second run changed so: 'device_write_bytes > +5%'; repeatable.",
+        ),
+    ] = None,
+    markdown: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Changes from the first run to the second; - for standard output."
+        ),
+    ] = None,
     trust: Annotated[
         bool, typer.Option("--trust", help="Use folders that another user owns or can write to.")
     ] = False,
@@ -43,8 +62,35 @@ def diff(
         raise InputError(
             "one run has nothing to differ from", "name two or more, or use `fscost show`"
         )
-    loaded = named([load(run, trust=trust) for run in runs])
-    show(relation(loaded, metric, None if per is None else parse_per(per)), metric, is_json=json_)
+    conditions = [Condition.parse(text) for text in fail_if or []]
+    if len(runs) > 2 and (conditions or markdown is not None):
+        raise InputError(
+            "--fail-if and --markdown are about two runs", "name the run to compare with, and one"
+        )
+    if json_ and markdown == STDOUT:
+        raise InputError(
+            "two tables would be mixed on standard output", "name a file for --markdown"
+        )
+    results = [load(run, trust=trust) for run in runs]
+    if markdown != STDOUT:
+        operations = None if per is None else parse_per(per)
+        show(relation(named(results), metric, operations), metric, is_json=json_)
+    if conditions or markdown is not None:
+        _judge(compared(*results), conditions, markdown)
+
+
+def _judge(found: Changes, conditions: list[Condition], markdown: str | None) -> None:
+    """The changes as Markdown, and the exit status of conditions."""
+    if markdown == STDOUT:
+        sys.stdout.write(changes.text(found))
+    elif markdown is not None:
+        write(Path(markdown), changes.text(found))
+    held = [(each, change) for each in conditions for change in each.holds(found)]
+    for condition, change in held:
+        line = f"fscost: {condition.text} holds of {change.profile}: {change.ratio_text}"
+        print(plain(line), file=sys.stderr)
+    if held:
+        raise typer.Exit(BEYOND)
 
 
 def named(runs: list[RunResults]) -> dict[str, RunResults]:

@@ -1,0 +1,269 @@
+"""Two runs, profile by profile: what changed, regressions first, and by which causes."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fscost import stats
+from fscost.errors import InputError, did_you_mean
+from fscost.results import METRICS, TOTAL, RunResults, written
+from fscost.stats import Ratio, Verdict
+from fscost.view.breakdown import WRITTEN
+from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.summary import label
+from fscost.view.units import human, human_bytes, human_ratio
+
+COMPARED = (WRITTEN, "device_write_requests", "device_flushes", "device_discard_bytes")
+"""Metrics that compare between runs: times are those of one host at one time (docs/measuring.md),
+and what each byte was is told by the causes."""
+_MOST_CAUSES = 3
+_CAUSES = {metric: name for name, metric in written.BY_CAUSE.items()} | {written.MIXED: "mixed"}
+_CONDITION = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?\d+(?:\.\d+)?)\s*(%?)\s*")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One metric of one profile: medians of both runs, and the ratio of the second to the first,
+    paired by repetition."""
+
+    profile: str
+    metric: str
+    unit: str
+    before: float
+    after: float
+    n: int
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+    verdict: Verdict
+    causes: Mapping[str, float]
+    """By cause, bytes more or less; of `device_write_bytes` only."""
+
+    @property
+    def is_regression(self) -> bool:
+        """More of what a reader wants less of."""
+        return self.verdict is Verdict.HIGHER
+
+    @property
+    def ratio_text(self) -> str:
+        """The ratio, or both values where there is none."""
+        values = f"{human(self.before, self.unit)}, then {human(self.after, self.unit)}"
+        return values if self.ratio is None else f"{human_ratio(self.ratio)} ({values})"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """`changes`: regressions first, the largest first. `notes`: what is compared with care, or not
+    at all, and why."""
+
+    before: str
+    after: str
+    changes: Sequence[Change]
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`device_write_bytes > +5%`: true of a change that is shown and goes beyond the limit."""
+
+    text: str
+    metric: str
+    is_above: bool
+    ratio: float
+
+    @staticmethod
+    def parse(text: str) -> "Condition":
+        """Percent of the first run with `%`, else a ratio."""
+        found = _CONDITION.fullmatch(text)
+        if found is None:
+            raise InputError(
+                f"{text!r} is no condition", "write it as 'device_write_bytes > +5%' or '… > 1.05'"
+            )
+        metric, sign, number, percent = found.groups()
+        if metric not in COMPARED:
+            remedy = did_you_mean(metric, COMPARED) or f"one of: {', '.join(COMPARED)}"
+            raise InputError(f"{metric} does not compare between runs", remedy)
+        ratio = 1 + float(number) / 100 if percent else float(number)
+        return Condition(plain(text), metric, sign == ">", ratio)
+
+    def holds(self, found: Changes) -> list[Change]:
+        """The changes it is true of. Raises InputError where too few repetitions decide it."""
+        chosen = [change for change in found.changes if change.metric == self.metric]
+        if not chosen:
+            raise InputError(
+                f"--fail-if {self.text!r}: no profile has {self.metric} in both runs",
+                "compare runs of the same profiles",
+            )
+        for change in chosen:
+            if change.n < 2:
+                raise InputError(
+                    f"--fail-if {self.text!r} cannot be decided: {change.profile} has"
+                    f" {change.n} repetition in common, and one has no interval",
+                    "measure both runs with --min-repetitions 3",
+                )
+        return [change for change in chosen if self._is_beyond(change)]
+
+    def _is_beyond(self, change: Change) -> bool:
+        if change.verdict is Verdict.UNDEFINED:
+            return self.is_above and change.after > change.before
+        if change.ratio is None or change.verdict is Verdict.NOT_SHOWN:
+            return False
+        return change.ratio > self.ratio if self.is_above else change.ratio < self.ratio
+
+
+def compared(before: RunResults, after: RunResults) -> Changes:
+    """The second run against the first. Raises InputError for runs that do not compare."""
+    labs = [results.manifest.lab for results in (before, after)]
+    if labs[0] != labs[1]:
+        raise InputError(
+            f"the runs are of different labs, {labs[0]} and {labs[1]}",
+            "measure both in the same lab: `fscost compare --lab`",
+        )
+    values = [_values(results) for results in (before, after)]
+    names = [results.manifest.profile_names for results in (before, after)]
+    common = [name for name in names[0] if name in names[1]]
+    if not common:
+        raise InputError(
+            "the runs have no profile in common",
+            f"the first has {', '.join(names[0])}, the second {', '.join(names[1])}",
+        )
+    changes = [
+        _change(profile, metric, *values)
+        for profile in common
+        for metric in COMPARED
+        if all((profile, metric) in each for each in values)
+    ]
+    changes.sort(key=lambda change: -(change.ratio or 1.0))
+    changes.sort(key=lambda change: not change.is_regression)
+    notes = [*_conditions(before, after), *_missing(names, values, common)]
+    return Changes(str(before.folder), str(after.folder), changes, [plain(line) for line in notes])
+
+
+Values = Mapping[tuple[str, str], Mapping[int, float]]
+
+
+def _values(results: RunResults) -> Values:
+    """By profile and metric, totals by repetition."""
+    wanted = {*COMPARED, *_CAUSES}
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    for row in results.samples.to_pylist():
+        if row["phase"] == TOTAL and not row["disk"] and row["metric"] in wanted:
+            found.setdefault((row["profile"], row["metric"]), {})[row["repetition"]] = row["value"]
+    return found
+
+
+def _change(profile: str, metric: str, before: Values, after: Values) -> Change:
+    key = (profile, metric)
+    found: Ratio = stats.ratio(after[key], before[key])
+    causes = {}
+    if metric == WRITTEN:
+        for cause, name in _CAUSES.items():
+            more = _median(after, (profile, cause)) - _median(before, (profile, cause))
+            if more:
+                causes[name] = more
+    return Change(
+        plain(profile),
+        metric,
+        METRICS[metric].unit,
+        _median(before, key),
+        _median(after, key),
+        found.n,
+        found.ratio,
+        found.low,
+        found.high,
+        found.verdict,
+        dict(sorted(causes.items(), key=lambda item: -abs(item[1]))),
+    )
+
+
+def _median(values: Values, key: tuple[str, str]) -> float:
+    found = values.get(key)
+    return stats.interval([*found.values()]).median if found else 0.0
+
+
+def _conditions(before: RunResults, after: RunResults) -> list[str]:
+    """What differs between the runs beside what was measured."""
+    first, second = before.manifest, after.manifest
+    pairs = (
+        ("workload", first.workload.get("name"), second.workload.get("name")),
+        ("seed", first.seed, second.seed),
+        ("fscost", first.fscost_version, second.fscost_version),
+        ("disk size", *(each.options.get("disk_size_bytes") for each in (first, second))),
+        ("kernel", *(_kernel(each.environment) for each in (first, second))),
+    )
+    lines = [f"{name} differs: {one}, then {two}" for name, one, two in pairs if one != two]
+    return [*lines, "times are not compared: they are those of one host at one time"]
+
+
+def _kernel(environment: Mapping[str, Any]) -> Any:
+    kernel = environment.get("kernel")
+    return kernel.get("release") if isinstance(kernel, dict) else None
+
+
+def _missing(
+    names: Sequence[Sequence[str]], values: Sequence[Values], common: Sequence[str]
+) -> list[str]:
+    lines = [
+        f"{name} is in the {which} run only"
+        for which, mine, other in (("first", *names), ("second", *reversed(names)))
+        for name in mine
+        if name not in other
+    ]
+    without = [name for name in common if not all((name, WRITTEN) in found for found in values)]
+    return [*lines, *(f"{name} has no finished cell in one of the runs" for name in without)]
+
+
+def grid(found: Changes) -> Grid:
+    """A line for each change."""
+    header = ("profile", "metric", "before", "after", "ratio", "95 % interval", "n", "verdict")
+    lines = [
+        [
+            change.profile,
+            label(change.metric),
+            human(change.before, change.unit),
+            human(change.after, change.unit),
+            NOTHING if change.ratio is None else human_ratio(change.ratio),
+            _interval(change),
+            str(change.n),
+            _verdict(change),
+        ]
+        for change in found.changes
+    ]
+    return Grid("", header, lines, left=(0, 1, 7))
+
+
+def _interval(change: Change) -> str:
+    if change.ratio_low is None or change.ratio_high is None:
+        return NOTHING
+    return f"{change.ratio_low:.3g} to {change.ratio_high:.3g}"
+
+
+def _verdict(change: Change) -> str:
+    words = {Verdict.HIGHER: "regression", Verdict.LOWER: "improvement"}
+    return words.get(change.verdict, change.verdict.value)
+
+
+def reasons(found: Changes) -> list[str]:
+    """Of each change in bytes written that is shown, the causes that changed most."""
+    lines = []
+    for change in found.changes:
+        if change.verdict in (Verdict.HIGHER, Verdict.LOWER) and change.causes:
+            parts = [
+                f"{name.replace('_', ' ')} {'−' if more < 0 else '+'}{human_bytes(abs(more))}"
+                for name, more in [*change.causes.items()][:_MOST_CAUSES]
+            ]
+            lines.append(f"{change.profile}: {', '.join(parts)}")
+    return lines
+
+
+def headline(found: Changes) -> str:
+    """The answer in a sentence."""
+    regressions = [change for change in found.changes if change.is_regression]
+    if not regressions:
+        better = any(change.verdict is Verdict.LOWER for change in found.changes)
+        return "No regression found." if better else "No difference found."
+    worst = regressions[0]
+    factor = human_ratio(worst.ratio or 1.0)
+    count = f"{len(regressions)} regression{'s' * (len(regressions) > 1)}"
+    return f"{count}; the largest: {worst.profile}, {label(worst.metric)}, {factor}."

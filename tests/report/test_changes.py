@@ -1,0 +1,113 @@
+"""`fscost diff` with conditions: what fails a pull request, and what cannot be decided."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from fscost.cli.app import command
+from fscost.errors import InputError
+from fscost.results import CellRecord, RunStore, SampleRow, load, with_totals
+from fscost.results.metrics import METRICS
+from fscost.stats import Verdict
+from fscost.view.changes import Condition, compared, grid, headline, reasons
+
+from .conftest import manifest
+
+WRITTEN = "device_write_bytes"
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """A run of profiles → metric → value of each repetition."""
+
+    def run(name: str, values: Mapping[str, Mapping[str, list[float]]], lab: str = "fake") -> Path:
+        made = manifest([*values])
+        made.lab = lab
+        store = RunStore.create(tmp_path / name, made)
+        for profile, metrics in values.items():
+            for repetition in range(len(metrics[WRITTEN])):
+                cell = f"{profile}.{repetition}"
+                about = (cell, profile, repetition, 1, repetition, "work", True, "")
+                rows = [
+                    SampleRow(*about, metric, METRICS[metric].unit, found[repetition])
+                    for metric, found in metrics.items()
+                ]
+                record = CellRecord(cell, profile, repetition, 1, repetition, "done", 1.0)
+                store.add(record, with_totals(rows))
+        return store.folder
+
+    return run
+
+
+def status(*arguments: object) -> int:
+    code = command("diff").main([str(each) for each in arguments], standalone_mode=False)
+    return int(code or 0)
+
+
+BEFORE = {
+    "ext4": {WRITTEN: [1000.0, 1010.0, 990.0], "names_write_bytes": [100.0] * 3},
+    "xfs": {WRITTEN: [500.0] * 3, "names_write_bytes": [50.0] * 3},
+}
+AFTER = {
+    "ext4": {WRITTEN: [900.0, 909.0, 891.0], "names_write_bytes": [0.0] * 3},
+    "xfs": {WRITTEN: [550.0] * 3, "names_write_bytes": [100.0] * 3},
+}
+
+
+def test_regressions_come_first_with_their_causes(make: Make) -> None:
+    found = compared(load(make("a", BEFORE)), load(make("b", AFTER)))
+    assert [(each.profile, each.verdict) for each in found.changes] == [
+        ("xfs", Verdict.HIGHER),
+        ("ext4", Verdict.LOWER),
+    ]
+    assert found.changes[0].ratio == pytest.approx(1.1)
+    assert found.changes[0].causes == {"names": 50.0}
+    assert headline(found).startswith("1 regression; the largest: xfs")
+    assert reasons(found)[0] == "xfs: names +50 B"
+    assert grid(found).rows[0][-1] == "regression"
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("device_write_bytes > +5%", 1),
+        ("device_write_bytes > +10.5%", 0),
+        ("device_write_bytes > 1.05", 1),
+        ("device_write_bytes < -5%", 1),
+        ("device_write_bytes < -20%", 0),
+    ],
+)
+def test_a_condition_decides_the_exit_status(make: Make, condition: str, expected: int) -> None:
+    assert status(make("a", BEFORE), make("b", AFTER), "--fail-if", condition) == expected
+
+
+def test_noise_is_no_regression(make: Make) -> None:
+    noisy = {"ext4": {WRITTEN: [1300.0, 800.0, 1080.0]}}
+    before = {"ext4": {WRITTEN: [1000.0, 1010.0, 990.0]}}
+    assert status(make("a", before), make("b", noisy), "--fail-if", f"{WRITTEN} > +5%") == 0
+
+
+def test_one_repetition_decides_nothing(make: Make) -> None:
+    runs = [make(name, {"ext4": {WRITTEN: [value]}}) for name, value in (("a", 1.0), ("b", 9.0))]
+    with pytest.raises(InputError, match="cannot be decided"):
+        status(*runs, "--fail-if", f"{WRITTEN} > +5%")
+
+
+@pytest.mark.parametrize("text", ["wall_s > +5%", "device_write_byte > 5%", "more", "a = 5"])
+def test_what_cannot_be_compared_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        Condition.parse(text)
+
+
+def test_runs_of_different_labs_do_not_compare(make: Make) -> None:
+    with pytest.raises(InputError, match="different labs"):
+        compared(load(make("a", BEFORE)), load(make("b", BEFORE, lab="vm")))
+
+
+def test_markdown_is_a_table(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(make("a", BEFORE), make("b", AFTER), "--markdown", "-") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].startswith("**1 regression")
+    assert "| xfs |" in next(line for line in lines if line.startswith("| xfs"))
