@@ -44,8 +44,8 @@ help: ## Print this
 setup: $(NATIVE) binaries ## Install what is needed (packages as root, Rust, .venv), build; the program is then .venv/bin/fscost
 
 .PHONY: demo
-demo: setup ## Compare ext4, ext4 noatime, ext4 without journal, xfs and btrfs on a small real workload (needs root)
-	@$(BIN)/fscost compare $(ARGS)
+demo: setup ## Compare ext4, ext4 noatime, ext4 without journal, xfs and btrfs on reading a tree (needs root)
+	@$(BIN)/fscost compare --workload read-all --repetitions 3 $(ARGS)
 
 .PHONY: test
 test: setup .venv/.dev-packages ## Run all tests, Rust's and then Python's (as root: without it those that mount are skipped)

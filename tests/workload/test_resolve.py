@@ -16,8 +16,11 @@ from fscost.workload.load import RESERVED, read_builtin
 BUILTINS = [
     "big-and-small",
     "big-file",
+    "container-image",
     "fsync-log",
     "iozone",
+    "maildir",
+    "package-install",
     "random-read",
     "random-write",
     "read-all",

@@ -132,6 +132,34 @@ def test_read_all_shows_access_times(tmp_path: Path) -> None:
     assert written["noatime"]["read-again"] < 20_000
 
 
+def test_maildir_delivers_and_searching_costs_access_times(tmp_path: Path) -> None:
+    written = {}
+    for options in ("relatime", "noatime"):
+        folder = tmp_path / options
+        folder.mkdir()
+        ran = run(workload.resolve("maildir", scale=0.2), folder, options=options)
+        # Half of 60 messages has an even number.
+        assert len([name for name in ran.files if name.startswith("cur/")]) == 30
+        assert not [name for name in ran.files if name.startswith(("new/", "tmp/"))]
+        written[options] = ran.written
+    assert written["relatime"]["deliver"] > 60 * 3 * 4096, "an fsync for each message"
+    assert written["relatime"]["search"] > 4 * max(written["noatime"]["search"], 4096)
+
+
+def test_package_install_installs_and_removes(tmp_path: Path) -> None:
+    ran = run(workload.resolve("package-install", scale=0.1), tmp_path)
+    assert ran.written["install"] > 60 * 4096
+    assert not [name for name in ran.files if name.startswith("usr/")]
+    assert "var/lib/dpkg/status" in ran.files
+
+
+def test_container_image_leaves_nothing(tmp_path: Path) -> None:
+    ran = run(workload.resolve("container-image", scale=0.05), tmp_path)
+    assert not ran.files
+    assert ran.written["pull"] > 3 * 60 * 4096
+    assert ran.written["start"] > 0
+
+
 @pytest.mark.parametrize("content", ["random", "text", "zeros"])
 def test_big_file(content: str, tmp_path: Path) -> None:
     ran = run(workload.resolve("big-file", options={"mib": 8, "content": content}), tmp_path)

@@ -20,6 +20,12 @@ TERMINATED = 143
 _LONGEST_PATH = 200
 """Of a path in a message: one that is too long for the kernel would fill the screen."""
 
+COMPLETE = "_FSCOST_COMPLETE"
+"""Set by a shell that asks for completions (`fscost completion`)."""
+EPILOG = (
+    "Exit status: 0 done; 1 a cell failed, or a file is damaged; 2 wrong use, or nothing could "
+    "run; 130 interrupted, 143 terminated: finished cells are kept."
+)
 HELP = {"help_option_names": ["-h", "--help"]}
 """Both spellings, as other tools have them; click passes the setting on to subcommands."""
 
@@ -37,6 +43,7 @@ COMMANDS = {
     "profiles": "List the profiles that have a name of their own, one line each.",
     "workloads": "List the built-in workloads, one line each.",
     "doctor": "Look at what the labs need; exit 2 when no cell can run here in either.",
+    "completion": 'Print the completion script of a shell: eval "$(fscost completion bash)".',
     "study": "Published experiments, run again: published beside measured, a verdict for each claim.",
     "recording": "Look into a recording, or take it elsewhere.",
 }
@@ -64,6 +71,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings=HELP,
+    epilog=EPILOG,
 )
 
 
@@ -107,6 +115,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         _forgive(stream)
+    if COMPLETE in os.environ:
+        import_module("fscost.cli.completion").prepare()
     try:
         try:
             code = app(prog_name="fscost", standalone_mode=False)

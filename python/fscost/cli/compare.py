@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fscost import devices
+from fscost.cli.completion import metrics, profiles, workloads
 from fscost.cli.labs import AUTO, KERNELS
 from fscost.cli.measure import Place, measure, several
 from fscost.cli.output.emit import Outputs
@@ -45,6 +46,7 @@ def compare(
     on: Annotated[
         list[str] | None,
         typer.Option(
+            autocompletion=profiles,
             metavar="PROFILE",
             help=f"A file system as mkfs and mount spell it; repeat. (default: {', '.join(DEFAULT_PROFILES)})",
             rich_help_panel=_WHAT,
@@ -53,6 +55,7 @@ def compare(
     baseline: Annotated[
         str | None,
         typer.Option(
+            autocompletion=profiles,
             metavar="PROFILE",
             help="What ratios are to. (default: the first)",
             rich_help_panel=_WHAT,
@@ -61,6 +64,7 @@ def compare(
     workload: Annotated[
         str | None,
         typer.Option(
+            autocompletion=workloads,
             metavar="NAME",
             help=f"A built-in workload. (default: {DEFAULT_WORKLOAD})",
             rich_help_panel=_WHAT,
@@ -205,7 +209,12 @@ def compare(
         ),
     ] = Request.max_minutes,
     metric: Annotated[
-        str, typer.Option(help="The metric whose interval decides.", rich_help_panel=_ENOUGH)
+        str,
+        typer.Option(
+            autocompletion=metrics,
+            help="The metric whose interval decides.",
+            rich_help_panel=_ENOUGH,
+        ),
     ] = Request.metric,
     precision: Annotated[
         float, typer.Option(help="Narrow enough: 0.02 is ± 2 %.", rich_help_panel=_ENOUGH)

@@ -160,7 +160,7 @@ def way_on(results: RunResults) -> list[str]:
     folder = shlex.quote(str(results.folder))
     one = f"fscost explain {folder} --profile {shlex.quote(first)}"
     return [
-        plain(f"Which structures, causes and files: {one}"),
+        plain(f"What each byte was: {one}"),
         plain(f"One page with charts: fscost report {folder}"),
     ]
 

@@ -9,38 +9,34 @@ from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.units import human_bytes
 
 _LATE = {"settle_write_bytes": "after commands", "unmount_write_bytes": "at unmount"}
+_TITLE = "Device bytes written, by phase"
 
 
-def phases(rows: Sequence[Row], profiles: Sequence[str]) -> Grid:
-    """Phases in brackets are not in the total; the columns after it are parts of it, which fall
-    elsewhere on a file system that stays mounted."""
+def phases(rows: Sequence[Row], profiles: Sequence[str], *, is_wide: bool) -> Grid:
+    """The columns after the total are parts of it, which fall elsewhere on a file system that stays
+    mounted. Phases that are not in the total are in brackets, and shown where `is_wide`."""
     found = {(row.phase, row.profile): row for row in rows if row.metric == WRITTEN}
-    measured = {phase for (phase, _), row in found.items() if row.measured}
+    measured = {phase for (phase, _), row in found.items() if row.measured and phase != TOTAL}
     # Totals come after the phases, and a phase that only some profiles have keeps its place.
-    names = [
-        *dict.fromkeys(row.phase for row in rows if row.metric == WRITTEN and row.phase != TOTAL),
-        *((TOTAL,) if len(measured - {TOTAL}) > 1 else ()),
-    ]
-    header = [
-        "profile",
-        *(plain(name) if name in measured else f"({plain(name)})" for name in names),
-    ]
-    lines = [
-        [plain(profile), *(_size(found.get((name, profile))) for name in names)]
-        for profile in profiles
-    ]
-    late = {
-        (row.metric, row.profile): row for row in rows if row.phase == TOTAL and row.metric in _LATE
-    }
+    every = dict.fromkeys(row.phase for row in rows if row.metric == WRITTEN and row.phase != TOTAL)
+    names = [name for name in every if is_wide or name in measured]
+    header = ["profile", *(plain(name if name in measured else f"({name})") for name in names)]
+    columns = [[found.get((name, profile)) for profile in profiles] for name in names]
+    if len(measured) > 1:
+        header.append(TOTAL)
+        columns.append([found.get((TOTAL, profile)) for profile in profiles])
+    late = {(row.metric, row.profile): row for row in rows if row.phase == TOTAL}
     for metric, label in _LATE.items():
         sizes = [late.get((metric, profile)) for profile in profiles]
-        if any(row is not None and row.median for row in sizes):
+        if any(row is not None and row.median for row in sizes) and (is_wide or "unmount" in label):
             header.append(label)
-            for line, row in zip(lines, sizes, strict=True):
-                line.append(_size(row))
-    return Grid(
-        "Device bytes written, by phase; those in brackets are not in the total", header, lines
-    )
+            columns.append(sizes)
+    lines = [
+        [plain(profile), *(_size(column[place]) for column in columns)]
+        for place, profile in enumerate(profiles)
+    ]
+    brackets = "; those in brackets are not in the total" if is_wide else ""
+    return Grid(f"{_TITLE}{brackets}", header, lines)
 
 
 def _size(row: Row | None) -> str:

@@ -88,7 +88,7 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
             *(() if is_told else shown.shares),
         ],
         cautions=[*cautions(results, rows, found), *shown.doubts],
-        phases=phases(rows, order),
+        phases=phases(rows, order, is_wide=choice.is_wide),
         problems=[*problems(results), *shown.gaps],
         conditions=[plain(line) for line in conditions(results)],
         way_on=way_on(results) if shown.grid.rows else [],

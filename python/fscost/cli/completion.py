@@ -1,0 +1,50 @@
+"""`fscost completion`: what a shell needs to complete options, profiles, workloads and metrics."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from fscost.cli.app import COMPLETE
+
+
+def completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="Shell to print it for.")],
+) -> None:
+    """Print the completion script of a shell: eval "$(fscost completion bash)"."""
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+    print(get_completion_script(prog_name="fscost", complete_var=COMPLETE, shell=shell))
+
+
+def prepare() -> None:
+    """Let typer answer the script's questions."""
+    from typer.completion import completion_init  # type: ignore[attr-defined]
+
+    completion_init()
+
+
+def profiles(incomplete: str) -> list[str]:
+    """Names of the catalogue, and types."""
+    from fscost import profile
+    from fscost.profile.families import formattable_types
+
+    names = [*(found.name for found in profile.catalogue()), *formattable_types()]
+    return _beginning(sorted(set(names)), incomplete)
+
+
+def workloads(incomplete: str) -> list[str]:
+    """Names of the built-in workloads."""
+    from fscost import workload
+
+    return _beginning([found.name for found in workload.catalogue()], incomplete)
+
+
+def metrics(incomplete: str) -> list[str]:
+    """Names of metrics."""
+    from fscost.results import METRICS
+
+    return _beginning(list(METRICS), incomplete)
+
+
+def _beginning(names: list[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
