@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fscost.errors import InputError
-from fscost.profile import DiskSpec, Profile, resolve
+from fscost.profile import DiskSpec, Profile, parse_disk, resolve, with_run_disks
 from fscost.profile.model import Array
 
 
@@ -229,3 +229,38 @@ def test_never_anything_but_a_profile_or_an_input_error(text: str) -> None:
 def test_what_resolves_resolves_again_from_its_name(first: str, rest: list[str]) -> None:
     profile = resolve(" ".join((first, *rest)))
     assert resolve(profile.name) == profile
+
+
+def test_disks_have_a_size_and_a_model() -> None:
+    spelled = (
+        "ext4 -J device={disk.journal} --disk journal=sata-ssd,size=1906M --disk main=hdd-7200"
+    )
+    profile = resolve(spelled)
+    assert [(disk.name, disk.model, disk.size_bytes) for disk in profile.disks] == [
+        ("main", "hdd-7200", 0),
+        ("journal", "sata-ssd", 1906 << 20),
+    ]
+    assert profile.mkfs_flags == ("-J", "device={disk.journal}")
+    assert resolve("ext4 --disk main=ram").disks == (DiskSpec(),)
+
+
+def test_an_option_reaches_the_profiles_that_have_the_disk() -> None:
+    plain, external = with_run_disks(
+        [resolve("ext4"), resolve("ext4-external-journal")],
+        [parse_disk("main=hdd-7200"), parse_disk("journal=size=8M")],
+    )
+    assert [disk.model for disk in plain.disks] == ["hdd-7200"]
+    assert [(disk.model, disk.size_bytes) for disk in external.disks] == [
+        ("hdd-7200", 0),
+        ("", 8 << 20),
+    ]
+    with pytest.raises(InputError, match="names nvme"):
+        with_run_disks([resolve("ext4 --disk main=nvme")], [parse_disk("main=hdd-7200")])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "main", "main=", "=x", "main=x,y", "main=size=1", "main=size=4M,x", "Main=x"]
+)
+def test_what_is_no_disk_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_disk(text)

@@ -26,6 +26,7 @@ from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.lab import VmLab
 from fscost.lab.vm.qmp import Monitor
 from fscost.matrix import Cell
+from fscost.profile import resolve
 from fscost.workload.model import Step, Workload
 
 CONFINEMENT = Confinement(find_binaries().agent)
@@ -387,3 +388,13 @@ def test_xfs_has_the_uuid_of_its_seed_in_guests(emulated: VmLab) -> None:
     assert sum("uuid=" in word for word in mkfs("xfs", 1)) == 1
     assert mkfs("xfs -m uuid=00000000-0000-0000-0000-000000000001", 1).count("-m") == 1
     assert not any("uuid=" in word for word in mkfs("ext4", 1))
+
+
+def test_an_emulated_guest_takes_no_modelled_disk(emulated: VmLab) -> None:
+    spelled = resolve("ext4 --disk main=hdd-7200")
+    cell = Cell(spelled, Workload("w", (Step("run", "true"),)), 0, 0, 0)
+    because = emulated.why_not(cell, 1 << 30)
+    assert because is not None
+    assert "hdd-7200" in because
+    assert "cannot wait for a disk" in because
+    assert "--lab native" in because
