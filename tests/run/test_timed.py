@@ -1,0 +1,35 @@
+"""Times of modelled disks: utilisation and queue depth against what they are by hand."""
+
+import numpy as np
+import pytest
+
+from fscost.run.timed import Requests, _histogram, _values
+
+
+def requests(*rows: tuple[str, int, int]) -> Requests:
+    """Operation, submission and latency of each."""
+    numbers = [np.array([row[at] for row in rows], np.int64) for at in (1, 2)]
+    zeroes = np.zeros(len(rows), np.int64)
+    return Requests(np.array([row[0] for row in rows]), *numbers, zeroes, zeroes)
+
+
+def test_requests_side_by_side() -> None:
+    # 0–10 alone, 10–20 both, 20–40 alone, idle until 90, 90–100 alone.
+    found = dict(_values(requests(("write", 0, 20), ("read", 10, 30), ("flush", 90, 10)), 100))
+    assert found["device_utilisation"] == pytest.approx(0.5)
+    assert found["queue_depth_mean"] == pytest.approx((10 + 2 * 10 + 20 + 10) / 50)
+    assert found["queue_depth_max"] == 2
+    assert found["write_latency_ns_p50"] == 20
+    assert found["flush_latency_ns_p99"] == 10
+
+
+def test_one_after_the_other_is_a_depth_of_one() -> None:
+    found = dict(_values(requests(("write", 0, 10), ("write", 10, 10)), 40))
+    assert found["queue_depth_max"] == 1
+    assert found["device_utilisation"] == pytest.approx(0.5)
+
+
+def test_a_histogram_counts_every_request_once() -> None:
+    found = _histogram(np.array([1, 2, 3, 4, 5, 1024]))
+    assert found["at_most_ns"] == [1 << power for power in range(11)]
+    assert found["requests"] == [1, 1, 2, 1, 0, 0, 0, 0, 0, 0, 1]
