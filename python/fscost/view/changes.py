@@ -215,7 +215,7 @@ def _missing(
 
 
 def grid(found: Changes) -> Grid:
-    """A line for each change."""
+    """A line for each change; none for what both runs have nothing of."""
     header = ("profile", "metric", "before", "after", "ratio", "95 % interval", "n", "verdict")
     lines = [
         [
@@ -229,6 +229,7 @@ def grid(found: Changes) -> Grid:
             _verdict(change),
         ]
         for change in found.changes
+        if change.before or change.after
     ]
     return Grid("", header, lines, left=(0, 1, 7))
 
