@@ -1,7 +1,7 @@
 //! Reads frames ahead on other threads: unpacking takes most of the time of whoever looks at all
 //! content.
 
-use crate::{Contents, Error, Frame, Recording, Result};
+use crate::{Contents, Error, Event, Frame, Recording, Result};
 use std::{
     num::NonZero,
     sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
@@ -15,17 +15,24 @@ const MAX_THREADS: usize = 4;
 /// 1.25 MiB.
 const WAITING_FRAMES: usize = 2;
 
+/// Says whether the content of an event will be looked at.
+pub type Expected<'e> = dyn Fn(&Event) -> bool + Sync + 'e;
+
 impl Recording {
     /// All events and their content, in order of completion, as
     /// [`for_each_frame`](Self::for_each_frame) gives them; the calling thread does nothing
     /// but visit.
+    ///
+    /// Of content that stays packed, the other threads unpack what `expected` says will be looked at. That is
+    /// asked ahead of the visit, so a wrong answer costs time and changes nothing.
     pub fn for_each_frame_ahead(
         &self,
         contents: Contents,
+        expected: &Expected<'_>,
         visit: impl FnMut(usize, &mut Frame) -> Result<bool>,
     ) -> Result<()> {
         let all: Vec<_> = (0..self.frames().len()).collect();
-        self.for_frames_ahead(&all, contents, visit)
+        self.for_frames_ahead(&all, contents, expected, visit)
     }
 
     /// The same of these frames only.
@@ -33,6 +40,7 @@ impl Recording {
         &self,
         frames: &[usize],
         contents: Contents,
+        expected: &Expected<'_>,
         mut visit: impl FnMut(usize, &mut Frame) -> Result<bool>,
     ) -> Result<()> {
         // As many as cores: unpacking takes longer than most visits, and where it does not, they
@@ -45,7 +53,7 @@ impl Recording {
                 let (full, next) = sync_channel(WAITING_FRAMES);
                 let (used, empty) = channel();
                 let mine = frames.iter().skip(first).step_by(threads);
-                let read = move || self.read_each(mine, contents, &full, &empty);
+                let read = move || self.read_each(mine, contents, expected, &full, &empty);
                 let name = thread::Builder::new().name("read-frames".into());
                 name.spawn_scoped(scope, read)
                     .map_err(|e| Error::io("starting a thread for", self.path(), e))?;
@@ -75,14 +83,16 @@ impl Recording {
         &self,
         frames: impl Iterator<Item = &'f usize>,
         contents: Contents,
+        expected: &Expected<'_>,
         full: &SyncSender<Result<Frame>>,
         empty: &Receiver<Frame>,
     ) {
         for &index in frames {
             let mut frame = empty.try_recv().unwrap_or_default();
-            let read = self
-                .read_frame_with(index, contents, &mut frame)
-                .map(|()| frame);
+            let read = self.read_frame_with(index, contents, &mut frame).map(|()| {
+                frame.unpack_expected(expected);
+                frame
+            });
             let failed = read.is_err();
             if full.send(read).is_err() || failed {
                 return;

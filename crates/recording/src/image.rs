@@ -193,7 +193,7 @@ impl Image<'_> {
         // In the order of the log: each frame is unpacked once, and on other threads.
         let contents = Contents::All;
         self.recording
-            .for_frames_ahead(&frames, contents, |index, frame| {
+            .for_frames_ahead(&frames, contents, &|_| false, |index, frame| {
                 let is_write = |e: &&Event| e.op == Op::Write && e.disk == self.disk;
                 for event in frame.events.iter().filter(is_write) {
                     for segment in self.map.segments(event.offset, event.length) {

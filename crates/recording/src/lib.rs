@@ -33,6 +33,7 @@ mod totals;
 mod verify;
 mod writer;
 
+pub use ahead::Expected;
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Mark, Op};
 pub use extent_map::{ExtentMap, Location, Segment};

@@ -22,6 +22,10 @@ impl PackedPieces {
         self.pieces.clear();
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
     pub fn read(&mut self, frame: &RawFrame, file: &File) -> Result<()> {
         self.at = frame.content_at();
         self.stored
@@ -42,7 +46,10 @@ impl PackedPieces {
     /// Unpack what of `content` is in the range and still packed.
     pub fn unpack(&mut self, range: Range<usize>, content: &mut [u8]) -> Result<()> {
         for number in range.start / PIECE_BYTES..range.end.div_ceil(PIECE_BYTES) {
-            let Some(stored) = self.pieces.get_mut(number).and_then(Option::take) else {
+            let Some(piece) = self.pieces.get_mut(number) else {
+                continue;
+            };
+            let Some(stored) = piece.clone() else {
                 continue;
             };
             let at = self.at + stored.start as u64;
@@ -50,6 +57,7 @@ impl PackedPieces {
             let to = (from + PIECE_BYTES).min(content.len());
             let stored = self.stored.get(stored).unwrap_or_default();
             expand_piece(at, stored, &mut content[from..to])?;
+            *piece = None;
         }
         Ok(())
     }

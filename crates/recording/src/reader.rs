@@ -1,7 +1,7 @@
 //! Reads a recording back, as far as it is whole.
 
 use crate::{
-    Error, ErrorKind, Event, Mark, Op, Result, file,
+    Error, ErrorKind, Event, Expected, Mark, Op, Result, file,
     format::{
         EVENT_BYTES, FRAME_HEADER_BYTES, FRAME_MAX_PIECES, FrameKind, HEADER_BYTES, Header,
         PIECE_BYTES, PIECE_ENTRY_BYTES, RawEvent, RawFrameHeader, RawPiece,
@@ -98,6 +98,20 @@ impl Frame {
             self.packed.unpack(range, &mut self.content)?;
         }
         Ok(())
+    }
+
+    /// Unpack what is expected to be looked at. What cannot be unpacked stays packed, for who looks
+    /// at it to learn.
+    pub(crate) fn unpack_expected(&mut self, expected: &Expected<'_>) {
+        if self.packed.is_empty() {
+            return;
+        }
+        for number in 0..self.events.len() {
+            let event = self.events[number];
+            if expected(&event) {
+                let _ = self.unpack(&event);
+            }
+        }
     }
 
     /// The content of one of this frame's events; empty when it has none.

@@ -3,7 +3,9 @@
 use crate::classify::{
     Cause, Causes, Disks, FormattedDisks, NO_INODE, Paths, Row, Rows, SortedRows, Structure,
     array::{Above, Array},
-    btrfs, ext, f2fs, fat, jfs, nilfs2, ntfs, reiserfs, xfs,
+    btrfs, ext, f2fs, fat, jfs,
+    nearby::Nearby,
+    nilfs2, ntfs, reiserfs, xfs,
     zeroes::Zeroes,
 };
 use fscost_recording::{Contents, Event, Frame, Image, MAX_REQUEST_BYTES, Op, Recording, Result};
@@ -211,10 +213,16 @@ pub fn explain_streamed(
     let mut event_number = 0;
     let mut formatting = true;
     let contents = engine.contents();
-    recording.for_each_frame_ahead(contents, |frame_number, frame| {
+    let nearby = Nearby::new(recording.header());
+    let expected = |event: &Event| nearby.expects(event);
+    recording.for_each_frame_ahead(contents, &expected, |frame_number, frame| {
         for number in 0..frame.events.len() {
             let event = &{ frame.events[number] };
-            let content = match contents == Contents::All || engine.reads(event) {
+            let is_read = contents == Contents::All || engine.reads(event);
+            if event.op == Op::Write {
+                nearby.learn(event, is_read);
+            }
+            let content = match is_read {
                 true => {
                     let unpacked = frame.unpack(event);
                     unpacked.map_err(|e| e.in_file(recording.path()))?;

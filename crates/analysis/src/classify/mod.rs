@@ -28,6 +28,7 @@ mod formatted;
 mod inodes;
 mod jfs;
 mod names;
+mod nearby;
 mod newer;
 mod nilfs2;
 mod ntfs;

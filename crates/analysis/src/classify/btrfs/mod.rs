@@ -65,6 +65,15 @@ impl Family for Btrfs {
         self.follower.volume.owns(disk)
     }
 
+    fn reads_all(&self) -> bool {
+        false
+    }
+
+    /// Where the chunk map says that data or parity lies, the place tells all.
+    fn reads(&self, disk: u16, offset: u64, length: u64) -> bool {
+        self.formatting || pieces::is_read(&self.follower.volume, disk, offset, length)
+    }
+
     fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         if self.formatting && !write.formatting {
             self.formatting = false;

@@ -96,6 +96,25 @@ pub fn first_piece(
     }
 }
 
+/// Whether [`first_piece`] looks at the content of any piece of such a write.
+pub fn is_read(volume: &Volume, disk: u16, offset: u64, length: u64) -> bool {
+    let end = offset.saturating_add(length);
+    if copy_at(offset).is_some() || next_copy(offset) < end {
+        return true;
+    }
+    let mut at = offset;
+    while at < end {
+        let Some(place) = volume.place(disk, at) else {
+            return true;
+        };
+        if place.logical.is_some() && place.flags & (flag::METADATA | flag::SYSTEM) != 0 {
+            return true;
+        }
+        at = at.saturating_add(place.run.max(1));
+    }
+    false
+}
+
 fn block_at(volume: &Volume, content: &[u8], limit: u64) -> Option<Header> {
     if limit < u64::from(volume.node_bytes) {
         return None;

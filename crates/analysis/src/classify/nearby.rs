@@ -1,0 +1,91 @@
+//! Guesses which content will be looked at, for the threads that unpack it ahead of the families: what was
+//! done with the last write nearby. File systems keep data and metadata in regions of their own.
+
+use fscost_recording::{Event, Header};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Regions of a disk. Frames are read some MiB ahead of what is known, so a region must be much larger.
+const REGIONS: u64 = 64;
+
+/// For each region of each disk, whether its last write was looked at.
+pub struct Nearby {
+    disks: Vec<Disk>,
+}
+
+struct Disk {
+    region_bytes: u64,
+    was_read: Vec<AtomicBool>,
+}
+
+impl Nearby {
+    /// Of disks that nothing is known of: all is looked at.
+    pub fn new(header: &Header) -> Nearby {
+        let disks = header.disks.iter().map(|disk| Disk {
+            region_bytes: (disk.size_bytes / REGIONS).max(1),
+            was_read: (0..=REGIONS).map(|_| AtomicBool::new(true)).collect(),
+        });
+        Nearby {
+            disks: disks.collect(),
+        }
+    }
+
+    /// Learn what was done with the content of a write.
+    pub fn learn(&self, event: &Event, is_read: bool) {
+        if let Some(region) = self.region(event) {
+            region.store(is_read, Relaxed);
+        }
+    }
+
+    /// Whether the content of this event will be looked at.
+    pub fn expects(&self, event: &Event) -> bool {
+        self.region(event).is_none_or(|region| region.load(Relaxed))
+    }
+
+    fn region(&self, event: &Event) -> Option<&AtomicBool> {
+        let disk = self.disks.get(usize::from(event.disk))?;
+        let number = event.offset / disk.region_bytes;
+        disk.was_read.get(usize::try_from(number).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fscost_recording::{DiskInfo, Op, Stripped};
+
+    fn write(offset: u64) -> Event {
+        Event {
+            submit_ns: 0,
+            complete_ns: 0,
+            offset,
+            length: 4096,
+            content_offset: 0,
+            disk: 0,
+            op: Op::Write,
+            fua: false,
+        }
+    }
+
+    #[test]
+    fn the_last_write_of_a_region_tells_of_the_next() {
+        let disk = |size_bytes| DiskInfo {
+            name: "main".into(),
+            size_bytes,
+            logical_block_bytes: 512,
+            physical_block_bytes: 4096,
+        };
+        for size_bytes in [64 << 20, 0, u64::MAX] {
+            let nearby = Nearby::new(&Header {
+                begin_unix_ns: 0,
+                disks: vec![disk(size_bytes)],
+                stripped: Stripped::No,
+            });
+            let (here, beside, end) = (write(4096), write(size_bytes / 2), write(size_bytes));
+            nearby.learn(&here, false);
+            assert_eq!(nearby.expects(&here), size_bytes == 0);
+            assert!(nearby.expects(&beside) && nearby.expects(&end));
+            nearby.learn(&here, true);
+            assert!(nearby.expects(&here));
+        }
+    }
+}
