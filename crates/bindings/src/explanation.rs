@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 
 /// Rows in one batch.
 const BATCH_ROWS: usize = 1 << 18;
+/// Rows that become columns at a time: few enough to stay in the processor's cache.
+const PART_ROWS: usize = 1 << 10;
 
 /// An explained recording. Each iteration gives all rows from the first, in column batches,
 /// little-endian: `{"event": u64 bytes, "time_ns": u64, "interval": i32, "disk": i32, "offset":
@@ -107,13 +109,8 @@ impl Batches {
 
     fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let table = &self.explanation.get().table;
-        let rows = self.rows.by_ref().take(BATCH_ROWS);
-        let columns = py
-            .detach(|| {
-                let rows: Vec<_> = rows.collect::<recording::Result<_>>()?;
-                Ok((!rows.is_empty()).then(|| columns(table, &rows)))
-            })
-            .map_err(crate::error)?;
+        let rows = &mut self.rows;
+        let columns = py.detach(|| batch(table, rows)).map_err(crate::error)?;
         let Some(columns) = columns else {
             return Ok(None);
         };
@@ -126,6 +123,31 @@ impl Batches {
 }
 
 type Column = (&'static str, Vec<u8>);
+
+/// The next rows; `None` after the last.
+fn batch(table: &Table, rows: &mut RowIter) -> recording::Result<Option<[Column; 17]>> {
+    let mut batch: Option<[Column; 17]> = None;
+    let mut part = Vec::with_capacity(PART_ROWS);
+    for _ in 0..BATCH_ROWS / PART_ROWS {
+        part.clear();
+        for row in rows.by_ref().take(PART_ROWS) {
+            part.push(row?);
+        }
+        if part.is_empty() {
+            break;
+        }
+        let found = columns(table, &part);
+        match &mut batch {
+            None => batch = Some(found),
+            Some(batch) => {
+                for ((_, whole), (_, part)) in batch.iter_mut().zip(found) {
+                    whole.extend_from_slice(&part);
+                }
+            }
+        }
+    }
+    Ok(batch)
+}
 
 fn columns(table: &Table, rows: &[Row]) -> [Column; 17] {
     let timeline = &table.timeline;
@@ -159,7 +181,11 @@ fn column<const N: usize>(
     rows: &[Row],
     bytes_of: impl Fn(&Row) -> [u8; N],
 ) -> Column {
-    (name, rows.iter().flat_map(bytes_of).collect())
+    let mut bytes = Vec::with_capacity(rows.len() * N);
+    for row in rows {
+        bytes.extend_from_slice(&bytes_of(row));
+    }
+    (name, bytes)
 }
 
 fn number(value: impl TryInto<i32>) -> [u8; 4] {
