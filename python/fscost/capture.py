@@ -110,8 +110,8 @@ def opened_trace(
 
 
 class Explaining:
-    """A recording that is being explained, from now on and on threads of its own. Raises InputError
-    for what is no recording."""
+    """A recording that is explained on threads of its own once it was started. Raises InputError for
+    what is no recording."""
 
     def __init__(self, recording: Path) -> None:
         self.recording = recording
@@ -120,7 +120,11 @@ class Explaining:
         self._found: Any = None
         self._failed: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="explain", daemon=True)
+
+    def start(self) -> "Explaining":
+        """Begin; returns itself."""
         self._thread.start()
+        return self
 
     def _run(self) -> None:
         try:

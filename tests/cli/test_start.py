@@ -22,6 +22,16 @@ def test_no_slow_library_is_imported_before_it_is_used(modules: str) -> None:
     assert done.stdout.split() == []
 
 
+def test_explain_imports_nothing_that_it_does_not_use() -> None:
+    """While a recording is explained, imports take a processor from the threads that unpack it."""
+    code = (
+        "import sys, fscost.analyze, fscost.cli.output.explained, fscost.report.width;"
+        "print(*({'scipy', 'rich', 'pyarrow.parquet', 'pyarrow.fs'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == []
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_of_commands_says_what_their_own_help_says(name: str) -> None:
     assert command(name).help.split("\n")[0] == COMMANDS[name]

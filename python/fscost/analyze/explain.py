@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from fscost import capture, files
-from fscost.analyze.rows import SCHEMA, Names, chosen
+from fscost import capture
+from fscost.analyze.rows import SCHEMA, Names, parts
 from fscost.analyze.sums import Batches, Collector, Sum
 from fscost.errors import InputError
 
@@ -98,9 +97,7 @@ class Explanation:
     def _only(self, column: str, names: Sequence[str]) -> Batches:
         def kept() -> Iterator[pa.RecordBatch]:
             for batch in self.batches():
-                part = batch.filter(chosen(batch, column, names))
-                if part.num_rows:
-                    yield part
+                yield from parts(batch, column, names)
 
         return kept
 
@@ -140,23 +137,10 @@ class Explanation:
         for keys, collector in sums.items():
             self._sums[keys] = _no_sums(keys) if (table := collector.table()) is None else table
 
-    def write_parquet(self, path: Path) -> int:
-        """The rows as a file, made whole or not at all, and never over another; returns how
-        many."""
-        rows = 0
-        with (
-            files.creating(path) as file,
-            pq.ParquetWriter(file, SCHEMA, compression=capture.COMPRESSION) as writer,
-        ):
-            for batch in self.batches():
-                writer.write_batch(_with_own_paths(batch))
-                rows += batch.num_rows
-        return rows
-
 
 def explain(recording: Path, begun: capture.Explaining | None = None) -> Explanation:
     """Explain every written byte of a recording; `begun` where that goes on already."""
-    begun = begun or capture.Explaining(recording)
+    begun = begun or capture.Explaining(recording).start()
     facts = begun.source.info()
     native = begun.result()
     texts = native.names()
@@ -216,12 +200,3 @@ def _no_sums(keys: Sequence[str]) -> pa.Table:
     return pa.schema(
         [*(SCHEMA.field(key) for key in dict.fromkeys(keys)), pa.field("length_sum", pa.uint64())]
     ).empty_table()
-
-
-def _with_own_paths(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A Parquet row group holds its whole dictionary: that of this batch's paths, not of all."""
-    place = batch.schema.get_field_index("path")
-    paths = batch.column(place).cast(pa.string()).dictionary_encode()
-    return pa.RecordBatch.from_arrays(
-        [*batch.columns[:place], paths, *batch.columns[place + 1 :]], schema=batch.schema
-    )

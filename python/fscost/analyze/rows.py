@@ -1,6 +1,6 @@
 """The table's columns, and a native batch as Arrow's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +27,7 @@ SCHEMA = pa.schema(
         "doubtful": pa.bool_(),
     }
 )
+_FEW_RUNS = 16
 
 
 class Names:
@@ -78,8 +79,18 @@ class Names:
         )
 
 
-def chosen(batch: pa.RecordBatch, column: str, names: Sequence[str]) -> pa.Array:
-    """Where a column of text holds one of `names`."""
+def parts(batch: pa.RecordBatch, column: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows whose column of text holds one of `names`; without a copy where they stand together,
+    as those of a phase do."""
     texts = batch.column(column)
     numbers = pc.index_in(pa.array(list(names), pa.string()), texts.dictionary)
-    return pc.is_in(texts.indices, value_set=numbers.drop_null())
+    is_chosen = pc.is_in(texts.indices, value_set=numbers.drop_null())
+    runs = pc.run_end_encode(is_chosen)
+    if len(runs.values) > _FEW_RUNS:
+        yield batch.filter(is_chosen)
+        return
+    begin = 0
+    for end, is_run in zip(runs.run_ends.to_pylist(), runs.values.to_pylist(), strict=True):
+        if is_run:
+            yield batch.slice(begin, end - begin)
+        begin = end

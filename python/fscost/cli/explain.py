@@ -1,8 +1,11 @@
 """`fscost explain`: what each written byte of a recording was, why, and whose."""
 
+import gc
 import json
 import os
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,6 +19,7 @@ from fscost.view.grid import plain
 
 if TYPE_CHECKING:
     from fscost import analyze
+    from fscost.analyze import Explanation
     from fscost.wear import Device, GroupWear
 
 # What looks at tables is imported in the functions that need it: the recording is being explained
@@ -163,10 +167,11 @@ def explain(
                 ),
                 flush=True,
             )
-        _without_idle_threads()
+        begun.start()
+        _import_quickly()
         from fscost import analyze
         from fscost.cli.output import explained
-        from fscost.report.terminal import given_columns
+        from fscost.report.width import given_columns
 
         whole = analyze.explain(each.recording, begun)
         measured = [name for name in whole.phases if name in each.measured] or whole.measured
@@ -175,12 +180,14 @@ def explain(
             top or (JSON_GROUPS if json_ else LINES),
         )
         summed_by = analyze.By(by or "structure")
-        report = analyze.report(whole, phases, summed_by, limit)
-        disks = whole.families if by_disk else {}
-        of_disks = {
-            disk: analyze.report(whole.on_disk(disk), phases, summed_by, limit) for disk in disks
-        }
-        rows = None if parquet is None else whole.write_parquet(parquet)
+        with _writing(whole, parquet) as written:
+            report = analyze.report(whole, phases, summed_by, limit)
+            disks = whole.families if by_disk else {}
+            of_disks = {
+                disk: analyze.report(whole.on_disk(disk), phases, summed_by, limit)
+                for disk in disks
+            }
+            rows = None if written is None else written()
         worn = None
         worn_disks: dict[str, GroupWear] = {}
         if device is not None:
@@ -241,7 +248,7 @@ def _report(
     kept: Kept, phase: list[str] | None, by: By | None, *, is_all: bool
 ) -> "analyze.Report":
     """All groups of the phases that were asked for, or else of those that the run counts."""
-    _without_idle_threads()
+    _import_quickly()
     from fscost import analyze
 
     whole = analyze.explain(kept.recording)
@@ -265,15 +272,28 @@ def _tell_difference(
     print_parts(found.title, [found.grid, *findings], sys.stdout)
 
 
-def _without_idle_threads() -> None:
-    """Importing numpy starts a thread for each further core, which spins at first and is never asked for anything."""
+def _import_quickly() -> None:
+    """Importing numpy starts a thread for each further core, which spins at first and is never asked
+    for anything. What imports make stays, so that looking for garbage among it takes time for
+    nothing."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    gc.disable()
+
+
+def _writing(
+    whole: "Explanation", parquet: Path | None
+) -> AbstractContextManager[Callable[[], int] | None]:
+    if parquet is None:
+        return nullcontext()
+    from fscost.analyze.writing import writing
+
+    return writing(whole, parquet)
 
 
 def _tell_instant(kept: list[Kept], at: str, around: int, json_: bool) -> None:
     from fscost import analyze
     from fscost.cli.output import instant as output
-    from fscost.report.terminal import given_columns
+    from fscost.report.width import given_columns
 
     only = _only(kept, "--at")
     instant = analyze.at(only.recording, analyze.explain(only.recording), at, around)

@@ -1,7 +1,6 @@
 """A run for people at a terminal, or in a pipe: there without colour and without trailing
 blanks."""
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
@@ -9,13 +8,11 @@ from rich.console import Console
 from rich.text import Text
 
 from fscost.report import layout
+from fscost.report.width import columns
 from fscost.view.breakdown import BAR, BAR_MARKS
 from fscost.view.grid import Grid
 from fscost.view.run import View
 
-_PIPE_COLUMNS = 100
-_NARROWEST = 60
-_WIDEST = 200
 _MOST_READABLE = 120
 """Sentences are not wider than this."""
 _CHANGE_STYLES = {
@@ -45,23 +42,6 @@ def print_parts(title: str, parts: Sequence[Grid | str], file: TextIO) -> None:
 def text(view: View, folder: str, width: int) -> str:
     """Without colour."""
     return _plain(_view(view, folder, width))
-
-
-def columns(file: TextIO) -> int:
-    """COLUMNS, the terminal's, or what suits a file."""
-    asked = os.environ.get("COLUMNS", "")
-    if asked.isdecimal() and int(asked) > 0:
-        found = int(asked)
-    elif file.isatty():
-        found = os.get_terminal_size(file.fileno()).columns
-    else:
-        found = _PIPE_COLUMNS
-    return max(_NARROWEST, min(_WIDEST, found))
-
-
-def given_columns(file: TextIO) -> int | None:
-    """COLUMNS or the terminal's; None for a pipe or a file, where nothing needs to be cut."""
-    return columns(file) if file.isatty() or os.environ.get("COLUMNS", "").isdecimal() else None
 
 
 def _print(lines: Iterator[Text], file: TextIO) -> None:

@@ -140,7 +140,7 @@ def sources(
 ) -> list[Source]:
     """The disks of a recording. It is explained only if charges are requested, because that takes
     most of the time; `begun` where that goes on already."""
-    begun = (begun or capture.Explaining(recording)) if is_explained else None
+    begun = (begun or capture.Explaining(recording).start()) if is_explained else None
     facts = capture.info(recording)
     names = [str(each["name"]) for each in facts["disks"]]
     if disk is not None and disk not in names:

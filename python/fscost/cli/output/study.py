@@ -14,7 +14,7 @@ from rich.text import Text
 from fscost.cli.output.emit import write
 from fscost.cli.output.study_view import Section, StudyView, disk_rows, study_view
 from fscost.report import activity, markdown
-from fscost.report.terminal import columns
+from fscost.report.width import columns
 from fscost.study import JudgedClaim, Measured, Report
 from fscost.view.grid import Grid
 

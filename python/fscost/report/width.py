@@ -1,0 +1,25 @@
+"""How wide a medium is. Apart from what is printed, so that asking costs no import."""
+
+import os
+from typing import TextIO
+
+_PIPE_COLUMNS = 100
+_NARROWEST = 60
+_WIDEST = 200
+
+
+def columns(file: TextIO) -> int:
+    """COLUMNS, the terminal's, or what suits a file."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        found = int(asked)
+    elif file.isatty():
+        found = os.get_terminal_size(file.fileno()).columns
+    else:
+        found = _PIPE_COLUMNS
+    return max(_NARROWEST, min(_WIDEST, found))
+
+
+def given_columns(file: TextIO) -> int | None:
+    """COLUMNS or the terminal's; None for a pipe or a file, where nothing needs to be cut."""
+    return columns(file) if file.isatty() or os.environ.get("COLUMNS", "").isdecimal() else None
