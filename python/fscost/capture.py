@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COMPRESSION = "zstd"
+VERIFY = "`fscost recording verify` says how much of it is readable"
+"""What to do about a recording that is damaged."""
 _REMEDIES = {
     "io": "check the path, its permissions and the space left",
     "host-disk-full": "make room there, or name another place",
     "format": "name a recording: a run keeps them as cells/…/recording.fscost",
     "header": "its header is damaged, so nothing of it can be read: restore it from a copy, or record it again",
     "malformed": "check that place in the file, or name another format with --format",
-    "corrupt": "`fscost recording verify` says how much of it is readable",
+    "corrupt": VERIFY,
 }
 """By the kind of the native module's error; nothing helps with what a caller may not ask for."""
 OPS = ["read", "write", "flush", "discard", "write_zeroes", "punch"]

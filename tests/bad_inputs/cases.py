@@ -21,8 +21,8 @@ class Case:
     signals or the start of Python matter. `prepare` is bash that comes first, and `after` bash that
     must succeed when it is over. `env`, `cwd` and `inside` (bash in
     the mount namespace of the case) are for `arguments`. `$W` is the case's working directory, `$B`
-    a folder with finished runs `run` and `other`, `$R` the
-    recording of the first cell of `run`.
+    a folder with finished runs `run` and `other` and a recording `plain.fscost` that is the same
+    everywhere, `$R` the recording of the first cell of `run`.
     `exit` is the exit status, of several any. `says` is a pattern that the output must have.
     `remedy` says whether an error must have a second line with what to do, which all but failed
     cells have.

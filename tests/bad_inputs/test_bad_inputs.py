@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.bad_inputs import plain_log
 from tests.bad_inputs.cases import HERE, TRIAL, Case, left_out, load
 
 AT_ONCE = 3
@@ -170,7 +171,8 @@ def _expanded(text: str, env: dict[str, str]) -> str:
 
 @pytest.fixture(scope="session")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a finished run `run` of two profiles, and another, `other`."""
+    """A folder with a finished run `run` of two profiles, another, `other`, and `plain.fscost`, a
+    recording with the same bytes everywhere."""
     folder = tmp_path_factory.mktemp("base", numbered=True)
     once = ["--max-repetitions", "1", "--size", "16M"]
     profiles = ["--on", "ext4", "--on", "ext4 -O ^has_journal"]
@@ -197,6 +199,9 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
             check=True,
             capture_output=True,
         )
+    plain_log.write(folder / "log")
+    importing = [PROGRAM, "recording", "import", folder / "log", folder / "plain.fscost"]
+    subprocess.run(importing, check=True, capture_output=True)
     return folder
 
 

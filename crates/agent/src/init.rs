@@ -71,14 +71,13 @@ fn root_cause(error: CellError, control: Option<&Control>) -> CellError {
         trouble.kind,
         Kind::HostDiskFull | Kind::RecordingTooLarge | Kind::HostMemory
     );
+    let (noticed, told) = (error.paragraph(), trouble.paragraph());
     let message = if is_cause {
-        format!(
-            "{} (noticed as: {})",
-            trouble.paragraph(),
-            error.paragraph()
-        )
+        format!("{told} (noticed as: {noticed})")
+    } else if noticed == told {
+        told
     } else {
-        format!("{}: {}", error.paragraph(), trouble.paragraph())
+        format!("{noticed}: {told}")
     };
     CellError::new(trouble.kind, message)
 }

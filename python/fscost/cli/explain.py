@@ -152,6 +152,7 @@ def explain(
     device = None if ssd is None else _device(ssd, by or "structure")
     rate: float | None = None
     objects: dict[Path, list[dict[str, object]]] = {source: [] for source, _ in sections}
+    damaged: list[str] = []
     for number, (source, each) in enumerate(
         (source, each) for source, several in sections for each in several
     ):
@@ -174,6 +175,8 @@ def explain(
         from fscost.report.width import given_columns
 
         whole = analyze.explain(each.recording, begun)
+        if whole.end.startswith("damaged"):
+            damaged.append(f"{each.recording}: {whole.end}")
         measured = [name for name in whole.phases if name in each.measured] or whole.measured
         phases, limit = (
             list(phase or (whole.phases if all_ else measured)),
@@ -217,6 +220,8 @@ def explain(
             for source, each in objects.items()
         ]
         print(json.dumps(found_in[0] if len(sources) == 1 else {"sources": found_in}, indent=2))
+    if damaged:
+        raise InputError("; ".join(damaged), capture.VERIFY)
 
 
 def _device(ssd: str, by: By) -> "Device":
