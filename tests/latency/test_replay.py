@@ -116,3 +116,18 @@ def test_a_wrong_disk_is_refused_by_name(asked: list[str], says: str) -> None:
 def test_a_disk_that_was_not_recorded_is_refused() -> None:
     with pytest.raises(InputError, match="has no disk 'journal'"):
         latency.replay(RECORDING, {"journal": latency.find("nvme")})
+
+
+def test_a_run_recorded_on_a_model_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from fscost.cli import replay as command
+    from fscost.cli.kept import Kept
+
+    kept = Kept(RECORDING, "ext4", device_models={"main": "hdd-7200"})
+    monkeypatch.setattr(command, "every_kept", lambda *_, **__: [kept])
+    with pytest.raises(
+        InputError, match=r"ext4 \(repetition 0\) was recorded on disks with"
+    ) as error:
+        command.replay(tmp_path, ["main=nvme"])
+    assert "without --disk" in error.value.remedy

@@ -1,7 +1,7 @@
 """The recordings that a command was given: files, or those that a run kept."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ class Kept:
     measured: frozenset[str] = frozenset()
     """The phases that the run counts; empty for a recording by itself, whose marks tell."""
     cell: str = ""
+    device_models: Mapping[str, Any] = field(default_factory=dict)
+    """The models whose time its disks took while it was recorded."""
 
     @property
     def title(self) -> str:
@@ -63,8 +65,15 @@ def every_kept(source: Path, profiles: Sequence[str], *, trust: bool) -> list[Ke
     for cell in sorted(manifest.cells, key=lambda cell: (cell.status == "failed", cell.repetition)):
         path = kept_recording(source, cell)
         if path is not None and (cell.status != "failed" or cell.profile not in found):
+            models = cell.facts.get("device_models")
             kept = Kept(
-                path, cell.profile, cell.repetition, cell.status == "failed", measured, cell.cell
+                path,
+                cell.profile,
+                cell.repetition,
+                cell.status == "failed",
+                measured,
+                cell.cell,
+                models if isinstance(models, dict) else {},
             )
             found.setdefault(cell.profile, []).append(kept)
     found = {name: found[name] for name in manifest.profile_names if name in found}

@@ -8,6 +8,7 @@ import typer
 
 from fscost.cli.kept import every_kept
 from fscost.cli.usage import some_path
+from fscost.errors import InputError
 
 
 def replay(
@@ -55,12 +56,19 @@ def replay(
     outputs = Outputs(json_, csv, markdown)
     outputs.check()
     models = latency.parse_models(disk)
+    kept = every_kept(source, profile or [], trust=trust)
+    for each in kept:
+        if each.device_models:
+            raise InputError(
+                f"{each.title} was recorded on disks with the time of a model",
+                "replay a run without --disk: its times would count twice",
+            )
     entries = [
         output.Entry(
             each.profile,
             each.repetition,
             latency.replay(each.recording, models, measured=sorted(each.measured), seed=seed),
         )
-        for each in every_kept(source, profile or [], trust=trust)
+        for each in kept
     ]
     output.emit(output.Report(str(source), entries), outputs, sys.stdout)
