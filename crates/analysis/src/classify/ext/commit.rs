@@ -120,21 +120,44 @@ impl Running {
     }
 
     pub(super) fn take_effect(&mut self, applied: &Applied, rows: &mut Rows) {
-        let has_journal = self.journal.is_some();
-        if !has_journal {
+        if self.journal.is_none() {
             for released in &applied.released {
                 self.pending.release(released, &self.state, rows);
             }
+            self.follow_cuts();
             self.state.written(&applied.mappers);
         }
         for &claimed in &applied.claimed {
-            let state = &mut self.state;
-            let completed = self.pending.resolve(claimed, has_journal, state, rows);
-            if !has_journal {
-                for number in completed {
-                    self.naming.later(number, &self.state.names, rows);
-                }
+            self.resolve(claimed, rows);
+        }
+    }
+
+    /// Blocks are mapped: rows that wait there have their owner.
+    pub(super) fn resolve(&mut self, blocks: (u64, u64), rows: &mut Rows) {
+        let has_journal = self.journal.is_some();
+        let completed = self.pending.resolve(blocks, has_journal, &self.state, rows);
+        self.follow_cuts();
+        for (number, epoch) in completed {
+            self.name(number, epoch, rows);
+        }
+    }
+
+    /// A row of an epoch has an owner.
+    pub(super) fn name(&mut self, number: usize, epoch: u32, rows: &mut Rows) {
+        let names = &mut self.state.names;
+        if self.journal.is_none() {
+            self.naming.later(number, epoch, names, rows);
+        } else if let Some(inode) = rows.get_mut(number).map(|row| row.inode as u32) {
+            let path = names.path(inode, &mut rows.paths);
+            if let Some(row) = rows.get_mut(number) {
+                row.path = path;
             }
+        }
+    }
+
+    fn follow_cuts(&mut self) {
+        for (whole, part) in self.pending.cuts() {
+            self.naming.cut(whole, part);
         }
     }
 

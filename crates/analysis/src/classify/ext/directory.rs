@@ -52,6 +52,16 @@ pub fn entries(block: &[u8], has_file_types: bool) -> Option<Vec<Entry<'_>>> {
     Some(found)
 }
 
+/// Whether a block is a directory's first: it begins with `.` and `..`.
+pub fn is_first(block: &[u8]) -> bool {
+    let begins = |at: usize, name: &[u8]| {
+        le32(block, at) != 0
+            && usize::from(byte(block, at + 6)) == name.len()
+            && part(block, at + 8, at + 8 + name.len()) == name
+    };
+    le16(block, 4) == 12 && begins(0, b".") && begins(12, b"..")
+}
+
 /// Whether a block of a directory that has a hash tree is part of that tree: its root (after `.`
 /// and `..`), or a node, which begins with an
 /// entry over the whole block. Both hold a limit, which is what fits in the block (one less where
@@ -95,6 +105,15 @@ mod tests {
             bytes.resize(at + length, 0);
         }
         bytes
+    }
+
+    #[test]
+    fn the_first_block_begins_with_itself_and_the_one_above() {
+        assert!(is_first(&block(&[(12, "."), (2, "..")])));
+        assert!(is_first(&block(&[(12, "."), (2, ".."), (13, "a")])));
+        assert!(!is_first(&block(&[(12, "a"), (2, "..")])));
+        assert!(!is_first(&block(&[(12, "."), (2, "b")])));
+        assert!(!is_first(&[7; 1024]));
     }
 
     #[test]

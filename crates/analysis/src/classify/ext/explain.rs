@@ -56,7 +56,7 @@ impl State {
             causes = causes.and(why);
             changed.push(number);
             let is_another = new.is_another_than(old);
-            self.names.inode_is(number, new.generation());
+            self.names.inode_is(number, new.generation(), new.lives());
             if why.has(Cause::InodeRemoved) || is_another {
                 self.names.inode_removed(number);
             }

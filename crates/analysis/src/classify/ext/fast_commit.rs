@@ -91,7 +91,7 @@ impl Running {
                     self.state.space.claim(run.start, run.length, used);
                     let place = (run.start, run.length);
                     self.fast_commits.claimed.push((place.0, place.1, used));
-                    self.pending.resolve(place, true, &mut self.state, rows);
+                    self.resolve(place, rows);
                 }
             }
         }
@@ -150,7 +150,7 @@ mod tests {
             is_directory: false,
         };
         let mut paths = crate::classify::Paths::default();
-        state.names.inode_is(100, 7);
+        state.names.inode_is(100, 7, true);
         state.names.add(2, &entry(100, b"old"));
         state.names.told_generation(100, 7);
         assert!(state.names.path(100, &mut paths).is_some());

@@ -139,7 +139,7 @@ impl Family for Ext {
     fn flush(&mut self, _: u16, _: u64, rows: &mut Rows) -> Result<()> {
         if let Some(running) = &mut self.running {
             running.state.rounds.flush();
-            running.naming.name(&mut running.state.names, rows);
+            running.naming.flush(&mut running.state.names, rows);
         }
         Ok(())
     }

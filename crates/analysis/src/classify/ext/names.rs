@@ -15,6 +15,8 @@ struct Name {
     name: Box<[u8]>,
     /// How many blocks hold it: two while one is split, none once it is gone.
     count: u32,
+    /// The epoch in which it came.
+    since: u32,
 }
 
 impl Name {
@@ -34,6 +36,7 @@ struct Called {
     removed: bool,
     life: Life,
     generation: u32,
+    is_linked: bool,
 }
 
 /// What fast commits say of an inode.
@@ -52,7 +55,8 @@ pub type Life = u32;
 pub struct Names {
     inodes: HashMap<u32, Called>,
     known: HashMap<u32, PathId>,
-    changes: u64,
+    /// Without a journal: how many flushes came before what is written now.
+    pub epoch: u32,
     /// New inodes whose name has not come: what is known is their number's last owner's.
     awaited: HashSet<u32>,
     /// What fast commits since the last transaction say of inodes.
@@ -65,9 +69,7 @@ impl Names {
     /// `value` holds that of an attribute of `inode`, and is called as this is. Of several that
     /// share it, as the last that came.
     pub fn value(&mut self, value: u32, inode: u32) {
-        if self.values.insert(value, inode) != Some(inode) {
-            self.changes += 1;
-        }
+        self.values.insert(value, inode);
     }
 
     /// It holds no value, or no more.
@@ -99,9 +101,15 @@ impl Names {
         told.map_or_else(in_table, |told| told.generation)
     }
 
-    /// The generation of an inode as it is in its table.
-    pub fn inode_is(&mut self, inode: u32, generation: u32) {
-        self.inodes.entry(inode).or_default().generation = generation;
+    /// An inode as it is in its table: its generation, and whether any name holds it.
+    pub fn inode_is(&mut self, inode: u32, generation: u32, is_linked: bool) {
+        let of = self.inodes.entry(inode).or_default();
+        (of.generation, of.is_linked) = (generation, is_linked);
+    }
+
+    /// Whether an inode has no name, as its table says.
+    pub fn is_nameless(&self, inode: u32) -> bool {
+        self.inodes.get(&inode).is_some_and(|of| !of.is_linked)
     }
 
     /// A directory has gained a name.
@@ -123,6 +131,7 @@ impl Names {
                 parent,
                 name: entry.name.into(),
                 count: 1,
+                since: self.epoch,
             }),
         }
         self.forget_paths(entry, !is_first);
@@ -166,6 +175,13 @@ impl Names {
         let of = self.inodes.entry(inode).or_default();
         of.life = of.life.wrapping_add(1);
         of.removed = false;
+        // Without a journal its name may have been written first, before the same flush.
+        let is_with_it = |name: &Name| name.count > 0 && name.since == self.epoch;
+        if !of.alive && self.epoch > 0 && of.names.iter().any(is_with_it) {
+            of.names.retain(is_with_it);
+            of.alive = true;
+            self.known.remove(&inode);
+        }
         if !of.alive && inode != ROOT {
             self.awaited.insert(inode);
             self.known.remove(&inode);
@@ -196,20 +212,14 @@ impl Names {
         for inode in self.awaited.drain() {
             if let Some(of) = self.inodes.get_mut(&inode) {
                 of.names.retain(|name| name.count > 0);
+                of.names.iter_mut().for_each(|name| name.since = self.epoch);
                 of.alive = !of.removed && !of.names.is_empty();
             }
         }
-        self.changes += 1;
-    }
-
-    /// How often names have changed.
-    pub fn changes(&self) -> u64 {
-        self.changes
     }
 
     /// Below a directory that had a name, paths may be known.
     fn forget_paths(&mut self, entry: &Entry<'_>, had_name: bool) {
-        self.changes += 1;
         if entry.is_directory && had_name {
             self.known.clear();
         } else {
@@ -227,14 +237,27 @@ impl Names {
         if self.awaited.contains(&inode) {
             return None;
         }
-        let path = paths.intern(&self.text(inode)?);
+        let path = paths.intern(&self.text(inode, u32::MAX)?);
         if self.told.is_empty() {
             self.known.insert(inode, path);
         }
         Some(path)
     }
 
-    fn text(&self, inode: u32) -> Option<String> {
+    /// The path that an inode had at the end of an epoch, if all its names are still those of then.
+    pub fn path_in(&mut self, inode: u32, epoch: u32, paths: &mut Paths) -> Option<PathId> {
+        if epoch >= self.epoch {
+            return self.path(inode, paths);
+        }
+        let inode = self.values.get(&inode).copied().unwrap_or(inode);
+        if self.awaited.contains(&inode) {
+            return None;
+        }
+        Some(paths.intern(&self.text(inode, epoch)?))
+    }
+
+    /// By names that came in `epoch` or before.
+    fn text(&self, inode: u32, epoch: u32) -> Option<String> {
         let mut parts = Vec::new();
         let (mut at, mut bytes) = (inode, 0);
         while at != ROOT {
@@ -242,6 +265,9 @@ impl Names {
                 Some(told) => told.name.as_ref().map(|(parent, name)| (*parent, name))?,
                 None => {
                     let name = self.inodes.get(&at)?.names.first()?;
+                    if name.since > epoch {
+                        return None;
+                    }
                     (name.parent, &name.name)
                 }
             };

@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    directory,
     map::{self, Claim},
     rounds::Round,
     space::{Content, Kind, Mapper},
@@ -40,6 +41,7 @@ impl State {
     /// grown by it, whose inode is still to come.
     pub(super) fn written_unmapped(&mut self, block: u64, content: &[u8]) -> bool {
         let looks_like_metadata = map::looks_like_node(content, &self.superblock)
+            || directory::is_first(content)
             || self.entries(content).is_some_and(|names| !names.is_empty());
         if looks_like_metadata && self.unmapped.len() < MAX_WAITING {
             self.unmapped.insert(block, self.rounds.now());

@@ -63,6 +63,8 @@ pub struct Pending {
     drop_at: usize,
     /// Commits so far.
     commits: u64,
+    /// Rows that were cut since it was last asked, and what was cut off them.
+    cuts: Vec<(usize, usize)>,
 }
 
 impl Pending {
@@ -171,6 +173,7 @@ impl Pending {
                     && let Some(other) = split(rows, row, part * bytes, part_end * bytes)
                 {
                     let length = part_end - part;
+                    self.cuts.push((row, other));
                     self.rows
                         .insert((part, other), Waiting { length, ..waiting });
                 }
@@ -185,15 +188,20 @@ impl Pending {
         taken
     }
 
+    /// Rows that were cut since this was last asked, and what was cut off them.
+    pub fn cuts(&mut self) -> Vec<(usize, usize)> {
+        std::mem::take(&mut self.cuts)
+    }
+
     /// `length` blocks at `start` are mapped: their rows are complete, with a journal for good.
-    /// Returns their numbers.
+    /// Returns those that have another owner than before, and the epochs in which they were written.
     pub fn resolve(
         &mut self,
         (start, length): (u64, u64),
         has_journal: bool,
-        state: &mut State,
+        state: &State,
         rows: &mut Rows,
-    ) -> Vec<usize> {
+    ) -> Vec<(usize, u32)> {
         let bytes = u64::from(state.superblock.block_bytes);
         let mut completed = Vec::new();
         let mut taken = self.take(start, length, bytes, rows);
@@ -219,12 +227,14 @@ impl Pending {
             if age == Age::OfBefore || !is_its {
                 continue;
             }
-            if let Some(used) = used {
-                complete(rows, row, used, state);
-                completed.push(row);
+            let is_another = used
+                .is_some_and(|used| complete(rows, row, used) || used.inode != waiting.owner.inode);
+            if is_another {
+                completed.push((row, waiting.since.epoch()));
             }
             if let Some(row) = rows.get_mut(row) {
-                row.is_doubtful = !has_journal && age == Age::Overwritten;
+                let is_unnamed = !is_another && row.path.is_none() && row.is_doubtful;
+                row.is_doubtful = !has_journal && (age == Age::Overwritten || is_unnamed);
             }
             if !has_journal {
                 let waiting = Waiting {
@@ -267,21 +277,22 @@ fn split(rows: &mut Rows, row: usize, from: u64, to: u64) -> Option<usize> {
     }))
 }
 
-fn complete(rows: &mut Rows, row: usize, used: Use, state: &mut State) {
-    let path = state.names.path(used.inode, &mut rows.paths);
+/// Returns whether it was another's before.
+fn complete(rows: &mut Rows, row: usize, used: Use) -> bool {
     let Some(row) = rows.get_mut(row) else {
-        return;
+        return false;
     };
     let structure = match row.structure {
         Structure::DirectoryIndex => Structure::Directory,
         other => other,
     };
-    if (row.inode, structure) != (used.inode.into(), used.kind.structure()) {
+    let is_another = (row.inode, structure) != (used.inode.into(), used.kind.structure());
+    if is_another {
         row.structure = used.kind.structure();
         row.causes = Causes::one(cause_of_new(used.kind));
         row.inode = u64::from(used.inode);
     }
-    row.path = path;
+    is_another
 }
 
 /// Why a block is written that was in no use before.
@@ -354,8 +365,8 @@ mod tests {
         write(&mut pending, &mut rows, None, &mut state);
         own(&mut state, 103, 4, inode(12));
         own(&mut state, 107, 20, inode(13));
-        pending.resolve((103, 4), true, &mut state, &mut rows);
-        pending.resolve((107, 20), true, &mut state, &mut rows);
+        pending.resolve((103, 4), true, &state, &mut rows);
+        pending.resolve((107, 20), true, &state, &mut rows);
         assert_eq!(found(&rows), [(100, 3, 0), (103, 4, 12), (107, 3, 13)]);
     }
 
@@ -365,7 +376,7 @@ mod tests {
         write(&mut pending, &mut rows, None, &mut state);
         (0..=COMMITS).for_each(|_| pending.committed());
         own(&mut state, 100, 10, inode(12));
-        pending.resolve((100, 10), true, &mut state, &mut rows);
+        pending.resolve((100, 10), true, &state, &mut rows);
         assert_eq!(found(&rows), [(100, 10, 0)]);
     }
 
@@ -379,8 +390,9 @@ mod tests {
         assert_eq!(pending.rows.len(), 100);
         pending.drop(40, &state);
         own(&mut state, 100, 10, inode(12));
-        let owned = pending.resolve((100, 10), true, &mut state, &mut rows);
-        assert!(owned.into_iter().rev().eq(60..100));
+        let owned = pending.resolve((100, 10), true, &state, &mut rows);
+        let rows = owned.into_iter().rev().map(|(row, _)| row);
+        assert!(rows.eq(60..100));
     }
 
     #[test]
@@ -389,7 +401,7 @@ mod tests {
         write(&mut pending, &mut rows, None, &mut state);
         pending.settle();
         own(&mut state, 100, 10, inode(12));
-        pending.resolve((100, 10), false, &mut state, &mut rows);
+        pending.resolve((100, 10), false, &state, &mut rows);
         assert_eq!(found(&rows), [(100, 10, 0)]);
     }
 
@@ -435,7 +447,7 @@ mod tests {
         assert_eq!(found(&rows), cut);
         assert_eq!(doubtful(&rows), [102]);
         own(&mut state, 104, 6, inode(13));
-        pending.resolve((104, 6), false, &mut state, &mut rows);
+        pending.resolve((104, 6), false, &state, &mut rows);
         let of_another = found(&rows).into_iter().filter(|r| r.2 == 13);
         assert_eq!(of_another.collect::<Vec<_>>(), [(104, 6, 13)]);
         assert_eq!(doubtful(&rows), [102]);
@@ -452,7 +464,7 @@ mod tests {
                 state.rounds.flush();
             }
             own(&mut state, 100, 10, inode(13));
-            pending.resolve((100, 10), false, &mut state, &mut rows);
+            pending.resolve((100, 10), false, &state, &mut rows);
             let owner = if is_flushed { 12 } else { 13 };
             assert_eq!(found(&rows), [(100, 10, owner)]);
         }
@@ -475,18 +487,18 @@ mod tests {
         write(&mut pending, &mut rows, None, &mut state);
         own(&mut state, 100, 10, node);
         state.written(&[node]);
-        pending.resolve((100, 10), false, &mut state, &mut rows);
+        pending.resolve((100, 10), false, &state, &mut rows);
         assert_eq!(found(&rows), [(100, 10, 12)]);
         // The node was another's already, whose inode comes only now.
         own(&mut state, 100, 10, inode(13));
-        pending.resolve((100, 10), false, &mut state, &mut rows);
+        pending.resolve((100, 10), false, &state, &mut rows);
         assert_eq!(found(&rows), [(100, 10, 13)]);
         // Had the first inode been written with it since, the node would be its own.
         own(&mut state, 100, 10, node);
         state.written(&[inode(12), node]);
-        pending.resolve((100, 10), false, &mut state, &mut rows);
+        pending.resolve((100, 10), false, &state, &mut rows);
         own(&mut state, 100, 10, inode(13));
-        pending.resolve((100, 10), false, &mut state, &mut rows);
+        pending.resolve((100, 10), false, &state, &mut rows);
         assert_eq!(found(&rows), [(100, 10, 12)]);
     }
 
@@ -506,7 +518,7 @@ mod tests {
             }
             let second = write(&mut pending, &mut rows, None, &mut state);
             own(&mut state, 100, 10, inode(12));
-            pending.resolve((100, 10), has_journal, &mut state, &mut rows);
+            pending.resolve((100, 10), has_journal, &state, &mut rows);
             let rows_of = rows.to_vec();
             assert_eq!(rows_of[second].inode, 12);
             assert!(!rows_of[second].is_doubtful);
@@ -524,7 +536,7 @@ mod tests {
             node: 0,
         };
         state.space.claim(100, 1, node);
-        pending.resolve((100, 1), false, &mut state, &mut rows);
+        pending.resolve((100, 1), false, &state, &mut rows);
         let structures = rows.to_vec().into_iter().map(|row| row.structure);
         assert!(structures.into_iter().all(|s| s == Structure::FileData));
     }

@@ -16,6 +16,11 @@ pub(super) struct Round {
 }
 
 impl Round {
+    /// Flushes before it.
+    pub(super) fn epoch(self) -> u32 {
+        self.epoch
+    }
+
     /// Whether metadata says enough of data that was written then: it was written later, or before
     /// the same flush, which has come.
     pub(super) fn is_told_by(self, metadata: Round, now: Round) -> bool {

@@ -122,7 +122,9 @@ impl Running {
         let mut found = Vec::new();
         let mut waiting = Vec::new();
         let mut contents: Vec<(u64, Vec<u8>)> = Vec::new();
-        for run in self.state.space.runs(first, count) {
+        let runs = self.state.space.runs(first, count);
+        self.begin(&runs);
+        for run in runs {
             let end = run.start + run.length;
             let whole = piece(write, run.start, end, bytes);
             match run.used {
@@ -195,11 +197,28 @@ impl Running {
         for number in push_merged(found, rows) {
             self.keep_own(number, rows);
             if self.journal.is_none() {
-                self.naming.later(number, &self.state.names, rows);
+                self.name(number, self.state.names.epoch, rows);
                 self.wait_with_owner(number, bytes, rows);
             }
         }
         self.commit(disks, rows)
+    }
+
+    /// Without a journal: what is written is of a new epoch if a flush came before it. What has its
+    /// fixed place and names nothing comes with any flush.
+    fn begin(&mut self, runs: &[Run]) {
+        let names_nothing = |run: &Run| {
+            let kind = run.used.map(|used| used.kind);
+            matches!(kind, Some(Kind::Fixed(structure)) if structure != Structure::InodeTable)
+        };
+        let epoch = self.state.rounds.now().epoch();
+        if self.journal.is_none()
+            && epoch != self.state.names.epoch
+            && !runs.iter().all(names_nothing)
+        {
+            self.state.names.epoch = epoch;
+            self.naming.begin();
+        }
     }
 
     /// Without a journal what is metadata may be another's by now, of whatever kind.
@@ -345,7 +364,7 @@ impl Running {
         self.pending
             .add(place, number, may_be_metadata, run.used, &self.state);
         if self.journal.is_none() {
-            self.naming.later(number, &self.state.names, rows);
+            self.name(number, self.state.names.epoch, rows);
         }
     }
 
