@@ -24,6 +24,8 @@ def put(name, kib, flags=0, times=1):
     for _ in range(times):
         os.pwritev(file, [content], 0)
     return file
+def clone(source, target):
+    subprocess.run(["cp", "--reflink=always", source, target], check=True)
 def nameless(kib):
     file = os.open("tmp", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
     os.unlink("tmp")
@@ -59,6 +61,31 @@ CASES = {
         ("xfs", "ext4"),
         'nameless(200); os.sync(); os.fsync(put("named", 20)); os.sync()',
         {"/named": 20, None: 200},
+        disk_mib=512,
+    ),
+    "named only after the flush that has its data": Case(
+        ("ext2", "ext4 -O ^has_journal"),
+        'os.mkdir("d"); put("d/a", 64, os.O_DIRECT); os.fsync(put("z", 4)); '
+        'os.rename("d/a", "d/b"); os.sync()',
+        {None: 64, "/z": 4},
+        doubtful=64,
+    ),
+    "named before the flush that has its data": Case(
+        ("ext4 -O ^has_journal", "ext2"),
+        'os.close(put("a", 64)); os.sync(); os.rename("a", "b"); os.sync()',
+        {"/a": 64},
+    ),
+    "cloned before a commit has either": Case(
+        ("xfs",),
+        'os.close(put("a", 64)); clone("a", "b"); os.sync()',
+        {"/a": 64},
+        doubtful=64,
+        disk_mib=512,
+    ),
+    "cloned after a commit": Case(
+        ("xfs", "btrfs"),
+        'os.close(put("a", 64)); os.sync(); clone("a", "b"); os.sync()',
+        {"/a": 64},
         disk_mib=512,
     ),
     "written again before it is mapped": Case(

@@ -54,6 +54,14 @@ impl<T: Copy> Runs<T> {
         self.0.insert(start, Run { end, owner });
     }
 
+    /// The owners within a range.
+    pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = T> {
+        let first = self.0.range(..start).next_back();
+        let first = first.filter(|(_, run)| run.end > start);
+        let inside = self.0.range(start..end.max(start));
+        first.into_iter().chain(inside).map(|(_, run)| run.owner)
+    }
+
     /// The owner at a place, and where its run ends.
     pub fn at(&self, at: u64) -> Option<(u64, T)> {
         let (_, run) = self.0.range(..=at).next_back()?;

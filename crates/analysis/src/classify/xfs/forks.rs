@@ -148,7 +148,9 @@ impl Metadata {
 
     fn give(&mut self, extent: &Extent, owner: Owner) {
         if let Some(block) = self.geometry.block(extent.fs_block) {
-            self.owners.give(block, extent.blocks, owner);
+            let latest = self.inodes.get(owner.inode).and_then(Inode::latest);
+            let may_share = latest.is_some_and(|version| version.core.shares);
+            self.owners.give(block, extent.blocks, owner, may_share);
         }
     }
 

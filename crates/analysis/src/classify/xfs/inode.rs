@@ -8,6 +8,8 @@ use crate::classify::{Cause, Causes};
 pub const CORE_BYTES: usize = 176;
 
 const LARGE_EXTENT_COUNTS: u64 = 1 << 4;
+/// `XFS_DIFLAG2_REFLINK`.
+const SHARES: u64 = 1 << 1;
 
 /// How a fork holds what it holds (`xfs_dinode_fmt`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +61,8 @@ pub struct Core {
     atime: u64,
     /// Whether its data is on the realtime device.
     pub realtime: bool,
+    /// Whether other inodes may have some of its blocks, too.
+    pub shares: bool,
     times: [u64; 2],
     changes: u64,
     blocks: u64,
@@ -120,6 +124,7 @@ impl Core {
             sequence: u64_at(112)?,
             atime: u64_at(32)?,
             realtime: (order.u16)(bytes, 90)? & 1 != 0,
+            shares: flags2 & SHARES != 0,
             // mtime and ctime. The creation time never changes.
             times: [u64_at(40)?, u64_at(48)?],
             changes: u64_at(104)?,

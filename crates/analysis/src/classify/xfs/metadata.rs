@@ -254,8 +254,9 @@ impl Metadata {
                 self.nameless.push(nameless);
             }
         }
-        late.extend(self.owners.checkpoint(self.geometry.block_bytes, rows));
         self.name_rows(late, rows);
+        let reused = self.owners.checkpoint(self.geometry.block_bytes, rows);
+        self.name_rows(reused, rows);
     }
 
     /// mkfs has ended: what has no owner or name by now has none.

@@ -33,9 +33,24 @@ pub struct Owners {
     owners: Runs<Owner>,
     /// What the checkpoint that is being read has freed.
     dropped: Runs<Owner>,
-    reused: Vec<(u64, u64, u64, u64)>,
+    /// Those who had what it has given to others, and may share it with them (reflink).
+    sharing: Runs<Owner>,
+    /// What it has given to somebody.
+    given: Runs<()>,
+    taken: Vec<Taken>,
     open: Open,
     waiting: Waiting,
+}
+
+/// Blocks of one inode that the checkpoint that is being read says are another's.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    start: u64,
+    end: u64,
+    from: u64,
+    to: u64,
+    /// Whether this checkpoint says first that they are the one's, too.
+    is_given: bool,
 }
 
 impl Owners {
@@ -50,24 +65,43 @@ impl Owners {
         }
     }
 
-    /// These blocks are `owner`'s from now on.
-    pub fn give(&mut self, block: u64, count: u64, owner: Owner) {
+    /// These blocks are `owner`'s from now on, who `may_share` them with others.
+    pub fn give(&mut self, block: u64, count: u64, owner: Owner, may_share: bool) {
         let end = block.saturating_add(count);
-        let before = [self.owners.take(block, end), self.dropped.take(block, end)];
-        for (start, end, before) in before.into_iter().flatten() {
+        let owned = self.owners.take(block, end);
+        for &(start, end, before) in &owned {
+            if may_share && before.structure == owner.structure && before.inode != owner.inode {
+                self.sharing.take(start, end);
+                self.sharing.insert(start, end, before);
+            }
+        }
+        for (start, end, before) in owned.into_iter().chain(self.dropped.take(block, end)) {
             if owner.structure == Structure::FileData && before != owner {
-                self.reused
-                    .push((start, end - start, before.inode, owner.inode));
+                self.taken.push(Taken {
+                    start,
+                    end,
+                    from: before.inode,
+                    to: owner.inode,
+                    is_given: self.given.at(start).is_some(),
+                });
             }
         }
         if count > 0 {
             self.owners.insert(block, end, owner);
+            self.given.take(block, end);
+            self.given.insert(block, end, ());
         }
     }
 
     /// These blocks are no longer `inode`'s.
     pub fn drop_of(&mut self, block: u64, count: u64, inode: u64) {
-        for (start, end, owner) in self.owners.take(block, block.saturating_add(count)) {
+        let end = block.saturating_add(count);
+        for (start, end, owner) in self.sharing.take(block, end) {
+            if owner.inode != inode {
+                self.sharing.insert(start, end, owner);
+            }
+        }
+        for (start, end, owner) in self.owners.take(block, end) {
             if owner.inode != inode {
                 self.owners.insert(start, end, owner);
             } else {
@@ -121,18 +155,30 @@ impl Owners {
     }
 
     /// A checkpoint is in the log. Rows that have waited for long have no owner: their file was
-    /// removed before the log ever knew of it. Gives
-    /// the rows that are another's by this checkpoint, and whose.
+    /// removed before the log ever knew of it. Gives the rows that are another's by this
+    /// checkpoint, and whose. Blocks that two inodes share since were written by one of them:
+    /// nothing says by which, if this checkpoint is the first to name both.
     pub fn checkpoint(&mut self, block_bytes: u64, rows: &mut Rows) -> Vec<(usize, u64)> {
         self.waiting.commit(PATIENCE);
         self.dropped = Runs::default();
-        let mut reused = Reused::default();
-        for (block, count, from, to) in take(&mut self.reused) {
-            let (offset, length) = (
-                block.saturating_mul(block_bytes),
-                count.saturating_mul(block_bytes),
-            );
-            reused.add(offset, length, from, to);
+        self.given = Runs::default();
+        let sharing = take(&mut self.sharing);
+        let (mut reused, mut shared) = (Reused::default(), Reused::default());
+        for taken in take(&mut self.taken) {
+            let Taken { start, end, .. } = taken;
+            let offset = start.saturating_mul(block_bytes);
+            let length = (end - start).saturating_mul(block_bytes);
+            let had = |runs: &Runs<Owner>| runs.within(start, end).any(|o| o.inode == taken.from);
+            if !had(&self.owners) && !had(&sharing) {
+                reused.add(offset, length, taken.from, taken.to);
+            } else if taken.is_given {
+                shared.add(offset, length, taken.from, taken.from);
+            }
+        }
+        for (row, _) in shared.settle(&self.open, rows) {
+            if let Some(row) = rows.get_mut(row) {
+                row.is_doubtful = true;
+            }
         }
         let settled = reused.settle(&self.open, rows);
         // When a checkpoint began to be written, and the next was opened, is not kept: it was after
@@ -161,8 +207,8 @@ mod tests {
     #[test]
     fn the_newest_owner_wins() {
         let mut owners = Owners::default();
-        owners.give(10, 10, owner(1));
-        owners.give(14, 2, owner(2));
+        owners.give(10, 10, owner(1), false);
+        owners.give(14, 2, owner(2), false);
         assert_eq!(owners.of(10, 99), (Some(owner(1)), 4));
         assert_eq!(owners.of(15, 99), (Some(owner(2)), 1));
         assert_eq!(owners.of(16, 99), (Some(owner(1)), 4));
@@ -170,6 +216,33 @@ mod tests {
         owners.drop_of(0, 99, 1);
         assert_eq!(owners.of(0, 99), (None, 14));
         assert_eq!(owners.of(14, 99), (Some(owner(2)), 2));
+    }
+
+    /// Two inodes have a block since a checkpoint, that was written just before; returns its owner.
+    fn written_and_cloned(is_logged: bool, is_kept: bool, may_share: bool) -> (u64, bool) {
+        let (mut owners, mut rows) = (Owners::default(), Rows::default());
+        let row = push(&mut rows, 0, 1);
+        owners.wait(row, 0, 1);
+        owners.give(0, 1, owner(1), false);
+        owners.claim(0, 1, owner(1), &mut rows);
+        if is_logged {
+            owners.checkpoint(1, &mut rows);
+        }
+        owners.give(0, 1, owner(2), may_share);
+        if !is_kept {
+            owners.drop_of(0, 1, 1);
+        }
+        owners.checkpoint(1, &mut rows);
+        let row = rows.to_vec()[row];
+        (row.inode, row.is_doubtful)
+    }
+
+    #[test]
+    fn what_was_cloned_is_still_whose_it_was_unless_that_let_it_go() {
+        assert_eq!(written_and_cloned(true, true, true), (1, false));
+        assert_eq!(written_and_cloned(false, true, true), (1, true));
+        assert_eq!(written_and_cloned(true, false, true), (2, false));
+        assert_eq!(written_and_cloned(true, true, false), (2, false));
     }
 
     #[test]
