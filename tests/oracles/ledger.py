@@ -21,8 +21,10 @@ class Ledger:
     """By directory and name: identity, gained, dropped."""
     syncs: list[tuple[int, int | None]] = field(default_factory=list)
     """What was durable when it ended: one file, or all (None)."""
-    clones: defaultdict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """By identity, those that share its data."""
+    clones: defaultdict[int, list[tuple[int, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """By identity: who shares its data, and since which action."""
     refused: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     does: list[list[str]] = field(default_factory=list)
     """The actions of each step."""
@@ -54,23 +56,23 @@ class Ledger:
                 case "SYNCED":
                     ledger.syncs.append((int(words[0]), None if words[1] == "*" else int(words[1])))
                 case "CLONED":
-                    source, clone = map(int, words[1:])
-                    ledger.clones[source].add(clone)
+                    action, source, clone = map(int, words)
+                    ledger.clones[source].append((clone, action))
                 case "REFUSED":
                     ledger.refused[f"{words[1]}: {words[2]}"] += 1
                 case "END":
                     ledger.is_whole = True
         return ledger
 
-    def sharing(self, identity: int) -> set[int]:
-        """Itself, and all whose blocks may hold what it wrote."""
+    def sharing(self, identity: int, by: int) -> set[int]:
+        """Itself, and all whose blocks may hold what it wrote, when action `by` had begun."""
         found: set[int] = set()
         waiting = [identity]
         while waiting:
             here = waiting.pop()
             if here not in found:
                 found.add(here)
-                waiting += self.clones[here]
+                waiting += [clone for clone, action in self.clones[here] if action <= by]
         return found
 
     def intervals(self, path: str, *, is_atomic: bool) -> dict[int, list[tuple[int, int]]]:

@@ -1,23 +1,44 @@
-"""Draws of the tagged workload for so long: `python -m tests.oracles.soak SECONDS SEED [FAMILY …]`;
-a table at the end, exit status 1 if any was out of bounds."""
+"""Draws of the tagged workload for so long: `python -m tests.oracles.soak SECONDS SEED [FAMILY …]`.
+
+It ends with two Markdown tables, by family and by variant, and with exit status 1 if any draw was
+out of bounds.
+"""
 
 import random
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
-from tests.oracles.tagged_check import DOUBTFUL, WRONG, Summary
-from tests.oracles.tagged_draw import GUESTS, NATIVE, summed
+from tests.oracles.tagged_check import Summary
+from tests.oracles.tagged_draw import GUESTS, NATIVE, drawn
+
+LONG_EVERY = 10
+"""So many draws, the last of which is long."""
+
+
+def table(first: str, summaries: Mapping[str, list[Summary]]) -> str:
+    lines = [
+        f"| {first} | draws | rows | MB | silent | doubtful | missing |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, draws in sorted(summaries.items()):
+        all_ = Summary.sum(draws)
+        shares = f"{all_.silent:.3%} | {all_.doubtful:.2%} | {all_.missing:.2%}"
+        lines.append(
+            f"| {name} | {len(draws)} | {all_.rows:,} | {all_.compared / 1e6:.0f} | {shares} |"
+        )
+    return "\n".join(lines)
 
 
 def main() -> None:
     seconds, seed, *families = sys.argv[1:]
     begun = time.monotonic()
     failed: list[str] = []
-    by_variant: defaultdict[str, Summary] = defaultdict(Summary)
-    draws: Counter[str] = Counter()
+    by_family: defaultdict[str, list[Summary]] = defaultdict(list)
+    by_variant: defaultdict[str, list[Summary]] = defaultdict(list)
     number = 0
     while time.monotonic() < begun + int(seconds):
         for family in families or (*NATIVE, *GUESTS):
@@ -25,25 +46,21 @@ def main() -> None:
             said = f"{seed}/{number}/{family}"
             print(f"== {said}", flush=True)
             with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+                is_long = number % LONG_EVERY == 0
                 try:
-                    variant, summary = summed(
-                        family, random.Random(said), Path(folder), print, is_long=number % 10 == 0
-                    )
-                    draws[variant] += 1
-                    by_variant[variant].join(summary)
-                    summary.check(family)
+                    draw = drawn(family, random.Random(said), Path(folder), print, is_long=is_long)
+                    by_family[draw.family].append(draw.summary)
+                    by_variant[draw.variant].append(draw.summary)
+                    draw.check()
                 except AssertionError as error:
                     print(f"FAILED: {error}", flush=True)
                     failed.append(said)
-    minutes = (time.monotonic() - begun) / 60
-    rows = sum(summary.rows.total() for summary in by_variant.values())
-    print(
-        f"\n{draws.total()} draws, {draws.total() / minutes:.1f} a minute; {rows} rows compared; out of bounds: {failed or 'none'}"
-    )
-    for variant, summary in sorted(by_variant.items()):
-        print(
-            f"{draws[variant]:4} {summary.compared:12} bytes  doubtful {summary.share(DOUBTFUL):7.2%}  wrong {summary.share(WRONG):7.2%}  {variant}"
-        )
+    draws = [summary for summaries in by_family.values() for summary in summaries]
+    rate = len(draws) / (time.monotonic() - begun) * 60
+    rows = sum(summary.rows for summary in draws)
+    print(f"\n{len(draws)} draws, {rate:.1f} a minute; {rows} rows compared")
+    print(f"out of bounds: {failed or 'none'}\n")
+    print(table("family", by_family), table("variant", by_variant), sep="\n\n")
     sys.exit(bool(failed))
 
 

@@ -3,34 +3,59 @@
 import random
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.analysis.draws import DISK_BYTES, draw
-from tests.oracles.bounds import BOUNDS
+from tests.oracles.bounds import Bound
 from tests.oracles.tagged_check import Summary
 from tests.oracles.tagged_run import SHELL, RefusedError, run, words
 
 from fscost import profile
 
 NATIVE = ("ext", "xfs", "btrfs")
-GUESTS = tuple(family for family in BOUNDS if family not in NATIVE)
+GUESTS = ("f2fs", "nilfs2", "jfs", "reiserfs", "ntfs3", "exfat", "vfat")
 ACTIONS = 150
 """Of each of two steps, besides one of each kind."""
 MOST_REFUSED = 5
 """Draws in a row that mkfs or mount may refuse."""
 FILLERS = ("dots", "dots", "random", "numbers")
-VARIANTS = r"\^has_journal|fast_commit|data=\w+|bigalloc|inline_data|\{disk\.journal\}|\^extents|-b 1024|-b size=1024|reflink=1|rmapbt=1|compress|nodata\w+|--mixed|notreelog"
+VARIANTS = (
+    r"\^has_journal|fast_commit|data=\w+|bigalloc|inline_data|\{disk\.journal\}|\^extents|-b 1024"
+    r"|-b size=1024|reflink=1|rmapbt=1|compress|nodata\w+|--mixed|notreelog"
+)
 
 
-def summed(
+@dataclass(frozen=True)
+class Drawn:
+    """A draw that ran."""
+
+    spelled: str
+    family: str
+    """The name of its bounds."""
+    bound: Bound
+    summary: Summary
+
+    @property
+    def variant(self) -> str:
+        """What of its flags and options may matter to owners."""
+        return " ".join(
+            [profile.resolve(self.spelled).type, *sorted(set(re.findall(VARIANTS, self.spelled)))]
+        )
+
+    def check(self) -> None:
+        self.summary.check(self.bound)
+
+
+def drawn(
     family: str,
     rng: random.Random,
     folder: Path,
     say: Callable[[str], None],
     *,
     is_long: bool = False,
-) -> tuple[str, Summary]:
-    """A draw's variant, and how its rows compare. What mkfs or mount refuses is drawn again."""
+) -> Drawn:
+    """How the rows of a draw compare. What mkfs or mount refuses is drawn again."""
     for refused in range(MOST_REFUSED + 1):
         if family in NATIVE:
             spelled = draw(family, rng)
@@ -48,19 +73,14 @@ def summed(
         )
         say(f"PYTHONPATH=. .venv/bin/python -m tests.oracles.tagged_run '{spelled}' -- {said}")
         try:
-            summary = run(
+            ran = run(
                 spelled,
                 folder / f"run{refused}",
                 [f"{SHELL} {said}"] * 2,
                 size=4 * DISK_BYTES.get(family, 128 << 20),
-            ).compared()
+            )
         except RefusedError as error:
             say(f"refused: {error}")
             continue
-        return " ".join(
-            [
-                spelled if family not in NATIVE else type_,
-                *sorted(set(re.findall(VARIANTS, spelled))),
-            ]
-        ), summary
+        return Drawn(spelled, ran.family, ran.bound, ran.compared())
     raise AssertionError(f"{MOST_REFUSED + 1} draws in a row were refused")

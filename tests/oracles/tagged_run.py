@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from tests.oracles.bounds import BOUNDS, NO_JOURNAL, Bound
 from tests.oracles.ledger import Ledger
 from tests.oracles.tagged_check import Summary, compare
 
@@ -30,7 +31,8 @@ class RefusedError(Exception):
     """By mkfs or mount: no such file system can be made here."""
 
 
-NATIVE = ("ext2", "ext3", "ext4", "xfs", "btrfs")
+EXT = ("ext2", "ext3", "ext4")
+NATIVE = (*EXT, "xfs", "btrfs")
 FAT = ("vfat", "exfat")
 WORK = Path(__file__).with_name("tagged_work.py")
 SHELL = f"python3 {{input}}/{WORK.name} {{scratch}}/state"
@@ -53,6 +55,16 @@ class Ran:
         return profile.resolve(self.spelled).type
 
     @property
+    def family(self) -> str:
+        """The name of its bounds."""
+        has_journal = self.type != "ext2" and "^has_journal" not in self.spelled
+        return ("ext" if has_journal else NO_JOURNAL) if self.type in EXT else self.type
+
+    @property
+    def bound(self) -> Bound:
+        return BOUNDS[self.family]
+
+    @property
     def is_atomic(self) -> bool:
         """Whether no directory reaches the disk without those above it: not where inodes are
         written singly, nor with log trees and fast commits."""
@@ -63,10 +75,7 @@ class Ran:
     @property
     def inline_bytes(self) -> int:
         """Smaller files, or their ends, may lie beside what describes them."""
-        if (
-            self.type in ("ext2", "ext3", "ext4", "xfs", "nilfs2", *FAT)
-            and "inline_data" not in self.spelled
-        ):
+        if self.type in (*EXT, "xfs", "nilfs2", *FAT) and "inline_data" not in self.spelled:
             return 0
         return 8 << 10 if self.type in ("ext4", "btrfs", "f2fs") else 64 << 10
 

@@ -520,6 +520,7 @@ class Work:
                 self.sometimes_synced(file, descriptor)
             finally:
                 if self.rng.random() < 0.5:
+                    self.action += 1
                     self.put(file, descriptor, start + PAGE, self.length())
                     self.sometimes_synced(file, descriptor)
 
@@ -529,8 +530,8 @@ class Work:
         with self.opened(source) as old:
             file, descriptor = self.made(self.fresh())
             try:
-                self.tell("CLONED", source.identity, file.identity)
                 fcntl.ioctl(descriptor, FICLONE, old)
+                self.tell("CLONED", source.identity, file.identity)
                 self.sometimes_synced(file, descriptor)
                 self.action += 1
                 self.put(file, descriptor, self.place(os.fstat(descriptor).st_size), self.length())

@@ -1,10 +1,12 @@
 """The checker sees each kind of wrong row: those of a real cell, changed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.oracles.bounds import Bound
 from tests.oracles.tagged_check import (
     INODE,
     LATER,
@@ -70,6 +72,32 @@ def test_a_wrong_row_is_seen(
 def test_metadata_that_is_called_data_is_seen(ran: Ran) -> None:
     summary = ran.compared(changed(ran, lambda _: {"structure": "file_data"}, which="inode_table"))
     assert summary.bytes[NOT_DATA] > 0
+
+
+def test_what_is_doubtful_is_no_silent_error(ran: Ran) -> None:
+    wrong = {"inode": 1 << 30, "path": None}
+    silent = ran.compared(changed(ran, lambda _: wrong))
+    doubtful = ran.compared(changed(ran, lambda _: wrong | {"doubtful": True}))
+    missing = ran.compared(changed(ran, lambda _: {"path": None}))
+    assert [(each.silent, each.doubtful, each.missing) for each in (silent, doubtful, missing)] == [
+        (1, 0, 0),
+        (0, 1, 0),
+        (0, 0, 1),
+    ]
+
+
+@pytest.mark.parametrize("share", ["silent", "doubtful", "missing"])
+def test_a_bound_that_is_exceeded_is_said(ran: Ran, share: str) -> None:
+    change = {
+        "silent": {"path": "/never"},
+        "doubtful": {"doubtful": True},
+        "missing": {"path": None},
+    }
+    summary = ran.compared(changed(ran, lambda _: change[share]))
+    none = Bound(0, 0, 0, "nothing may differ")
+    summary.check(replace(none, **{share: 1}))
+    with pytest.raises(AssertionError, match="nothing may differ"):
+        summary.check(none)
 
 
 def test_a_name_of_later_is_seen(ran: Ran) -> None:

@@ -9,7 +9,7 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.oracles.tagged_draw import NATIVE, summed
+from tests.oracles.tagged_draw import NATIVE, drawn
 
 DRAWS = int(os.environ.get("FSCOST_TAGGED_DRAWS") or 3)
 
@@ -21,5 +21,4 @@ DRAWS = int(os.environ.get("FSCOST_TAGGED_DRAWS") or 3)
 def test_each_row_is_what_its_write_held(
     family: str, number: int, tmp_path: Path, seed: int
 ) -> None:
-    _, summary = summed(family, random.Random(f"{seed}/{family}/{number}"), tmp_path, print)
-    summary.check(family)
+    drawn(family, random.Random(f"{seed}/{family}/{number}"), tmp_path, print).check()
