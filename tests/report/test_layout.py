@@ -39,6 +39,11 @@ def test_every_number_keeps_its_unit(width: int, needed: int) -> None:
             assert any(row[index] in line for line in shown), row[index]
 
 
+@pytest.mark.parametrize("number", ["1.08 TB", "8.1 GB", "27 M", "1.5 MiB", "12 s"])
+def test_a_line_ends_before_a_number_and_not_before_its_unit(number: str) -> None:
+    assert layout.wrapped(f"of {number}", len(number)) == ["of", number]
+
+
 def test_what_is_not_needed_gives_way_and_the_needed_goes_on_below() -> None:
     assert "1,023 KiB" not in "\n".join(lines(GRID, 40))
     assert "1,023 KiB" in "\n".join(lines(GRID, 80))

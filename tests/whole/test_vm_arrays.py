@@ -25,8 +25,11 @@ EXACT = {
     "-l 1 -n 2": "raid1,members=2",
     "-l 10 -n 4 -c 64": "raid10,members=4,chunk=64K",
     "-l 10 -n 3 -c 4 -p f2": "raid10,members=3,chunk=4K,layout=f2",
+    "-l 10 -n 4 -c 64 -p o2": "raid10,members=4,chunk=64K,layout=o2",
 }
 PARITY = {
+    "-l 4 -n 3 -c 64": "raid4,members=3,chunk=64K",
+    "-l 5 -n 4 -c 16 -p right-asymmetric": "raid5,members=4,chunk=16K,layout=right-asymmetric",
     "-l 5 -n 3 -c 64": "raid5,members=3,chunk=64K",
     "-l 5 -n 5 -c 4": "raid5,members=5,chunk=4K",
     "-l 6 -n 5 -c 64": "raid6,members=5,chunk=64K",

@@ -309,7 +309,7 @@ def _variants(sweep: str, device: "Device", fill: float) -> "list[tuple[str, Dev
         )
     count = int((high - low) / step + 1e-9) + 1
     values = [low + step * number for number in range(count)]
-    label = [f"{name} {value:.4g} %" for value in values]
+    label = [f"{name} {value:.3g} %" for value in values]
     if name == "fill":
         return [(text, device, value / 100) for text, value in zip(label, values, strict=True)]
     return [

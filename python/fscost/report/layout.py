@@ -13,7 +13,7 @@ _LONGEST_WORD = 24
 _TIE = "\u00a0"
 """A blank that no line breaks at; it is a blank again in what is printed."""
 _TIES = re.compile(
-    r"(?<=\d) (?=(?:[KMGTP]iB|B|%|s|ms|µs|ns|min|h|years?|days?)\b|%)|(?<=[≈~±<>]) (?=[\d.])|(?<=→) "
+    r"(?<=\d) (?=(?:[KMGTP]i?B|B|M|%|s|ms|µs|ns|min|h|years?|days?)\b|%)|(?<=[≈~±<>]) (?=[\d.])|(?<=→) "
 )
 
 

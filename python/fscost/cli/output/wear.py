@@ -21,7 +21,7 @@ from fscost.view.units import human_bytes, human_years
 from fscost.wear import By, Charge, Device, Place, Wear
 
 _SHADES = " ░▒▓█"
-_MAP_COLUMNS = 32
+_MAP_COLUMNS = 24
 _METRICS = (
     "host_write_bytes",
     "program_write_bytes",
