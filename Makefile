@@ -54,7 +54,7 @@ test: setup .venv/.dev-packages ## Run all tests, Rust's and then Python's (as r
 	$(BIN)/python -m pytest --numprocesses 2 $(PYTEST)
 
 .PHONY: fuzz
-fuzz: system ## Explain damaged recordings until one breaks what must hold: SECONDS=600 for each of TARGETS="ext xfs btrfs others arrays strip recording dm_log_writes trace_FORMAT"
+fuzz: system ## Explain damaged recordings until one breaks what must hold: SECONDS=600 for each of TARGETS="ext xfs btrfs others arrays strip recording dm_log_writes trace_FORMAT latency"
 	@fuzz/run $(SECONDS) $(TARGETS)
 
 .PHONY: soak

@@ -6,6 +6,7 @@
 
 mod check;
 mod damage;
+mod models;
 mod repair;
 mod seed;
 mod trace;
@@ -34,7 +35,7 @@ static ALLOCATOR: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::Syste
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("ext", ext),
     ("xfs", xfs),
     ("btrfs", btrfs),
@@ -51,6 +52,7 @@ pub const TARGETS: [(&str, Target); 16] = [
     ("trace_msr", trace_msr),
     ("trace_systor17", trace_systor17),
     ("trace_tencent", trace_tencent),
+    ("latency", latency),
 ];
 
 /// Damage to a small recording of ext2, ext3 or ext4.
@@ -170,4 +172,9 @@ fn bounded(run: impl FnOnce(&Path)) {
     ALLOCATOR.set_limit(limit).expect("more than is in use");
     run(folder.path());
     ALLOCATOR.set_limit(usize::MAX).expect("no limit");
+}
+
+/// The model of a device as anyone may write it, with requests.
+pub fn latency(input: &[u8]) {
+    models::run(input);
 }

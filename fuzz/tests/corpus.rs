@@ -103,3 +103,8 @@ fn trace_systor17() {
 fn trace_tencent() {
     run("trace_tencent");
 }
+
+#[test]
+fn latency() {
+    run("latency");
+}
