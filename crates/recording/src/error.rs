@@ -77,9 +77,40 @@ impl Error {
     /// The same error, with the file it is about named first.
     pub fn in_file(mut self, path: &Path) -> Self {
         let name = path.display().to_string();
-        if !self.context.contains(&name) {
+        let is_first = self
+            .context
+            .strip_prefix(&name)
+            .is_some_and(|rest| rest.starts_with([':', ' ']));
+        if !is_first && !self.context.contains(&format!(" {name}: ")) {
             self.context = format!("{name}: {}", self.context);
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(context: &str, file: &str) -> String {
+        Error::new(ErrorKind::Corrupt, context)
+            .in_file(Path::new(file))
+            .context
+    }
+
+    #[test]
+    fn a_file_is_named_once_even_where_its_name_is_a_letter_of_the_message() {
+        assert_eq!(
+            named("at byte 302: a wrong sum", "r"),
+            "r: at byte 302: a wrong sum"
+        );
+        assert_eq!(
+            named("opening r: no such file", "r"),
+            "opening r: no such file"
+        );
+        assert_eq!(
+            named("r is not a regular file", "r"),
+            "r is not a regular file"
+        );
     }
 }
