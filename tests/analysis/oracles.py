@@ -226,6 +226,7 @@ def check_ext(image: Path, last: LastWriters, names: Names, rng: random.Random) 
             assert (
                 row.path in ("/", "/lost+found")
                 or names.has(called, row.path)
+                or (row.path is None and not names.is_atomic)
                 or (is_shared and row.path)
             ), f"{what}: {names.paths[inode]}"
         elif inode == 8:

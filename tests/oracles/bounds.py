@@ -25,7 +25,7 @@ BOUNDS = {
         "an unlinked open file keeps its last name, wherever that directory is moved",
     ),
     NO_JOURNAL: Bound(
-        0.005,
+        0.03,
         0.7,
         0.3,
         "names reach the disk after data; a block that is used again before the same flush may "
@@ -43,6 +43,6 @@ BOUNDS = {
     "jfs": Bound(0.4, 0.02, 0.5, "the log is not read"),
     "reiserfs": Bound(0.3, 0.02, 0.3, "no generations: a number's last name is kept"),
     "ntfs3": Bound(0.35, 0.02, 0.3, "no sequence numbers: a number's last name is kept"),
-    "exfat": Bound(0.25, 0.02, 0.3, "inodes are first clusters: no numbers, no generations"),
+    "exfat": Bound(0.5, 0.02, 0.3, "inodes are first clusters: no numbers, no generations"),
     "vfat": Bound(0.05, 0.02, 0.6, "inodes are first clusters: no numbers, no generations"),
 }

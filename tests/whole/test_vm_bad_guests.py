@@ -40,7 +40,10 @@ def children() -> dict[int, str]:
     """Our own, with their programs."""
     found = {}
     for task in Path("/proc/self/task").iterdir():
-        for pid in (task / "children").read_text().split():
+        listed = ""
+        with contextlib.suppress(FileNotFoundError):  # the thread has ended
+            listed = (task / "children").read_text()
+        for pid in listed.split():
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
                 found[int(pid)] = Path(words[0].decode()).name

@@ -66,16 +66,19 @@ def total(repeated: Bytes) -> int:
     return sum(value for phase, value in repeated if phase in WORK)
 
 
-@pytest.mark.parametrize("profile", ["ext4", "xfs"])
-def test_three_repeats_of_a_cell_write_the_same_bytes(
-    repeat: Callable[[str], Bytes], profile: str
-) -> None:
+def test_three_repeats_of_a_cell_write_the_same_bytes(repeat: Callable[[str], Bytes]) -> None:
     seen: Counter[Bytes] = Counter()
     while max(seen.values(), default=0) < ENOUGH and seen.total() < MOST:
-        seen[repeat(profile)] += 1
-    print(f"{profile}: {seen.total()} repeats, {dict(seen)}")
+        seen[repeat("ext4")] += 1
+    print(f"{seen.total()} repeats, {dict(seen)}")
     assert max(seen.values()) == ENOUGH, seen
     assert max(map(total, seen)) / min(map(total, seen)) < 1.05, seen
+
+
+def test_repeats_of_xfs_are_close(repeat: Callable[[str], Bytes]) -> None:
+    """Not the same: what its log holds when it is forced depends on the host (docs/vm.md)."""
+    totals = [total(repeat("xfs")) for _ in range(ENOUGH)]
+    assert max(totals) / min(totals) < 1.05, totals
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import signal
 import sys
 from importlib import import_module
@@ -20,6 +21,7 @@ TERMINATED = 143
 _LONGEST_PATH = 200
 """Of a path in a message: one that is too long for the kernel would fill the screen."""
 
+LEAST_ADDRESS_SPACE_BYTES = 1 << 30
 COMPLETE = "_FSCOST_COMPLETE"
 """Set by a shell that asks for completions (`fscost completion`)."""
 EPILOG = (
@@ -109,6 +111,17 @@ def command(name: str) -> Any:
     return typer.main.get_command(found)
 
 
+def _check_memory_limit() -> None:
+    """HostError below what loading the libraries takes: OpenBLAS ends the process by itself, and
+    Arrow's threads wait for ever."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESS_SPACE_BYTES:
+        raise HostError(
+            f"fscost cannot start: its address space is limited to {limit >> 20} MiB of memory",
+            f"raise the limit: `ulimit -v {LEAST_ADDRESS_SPACE_BYTES >> 10}` or more",
+        )
+
+
 def main() -> None:
     """The entry point `fscost`."""
     _open_missing_streams()
@@ -118,6 +131,7 @@ def main() -> None:
     if COMPLETE in os.environ:
         import_module("fscost.cli.completion").prepare()
     try:
+        _check_memory_limit()
         try:
             code = app(prog_name="fscost", standalone_mode=False)
         finally:

@@ -21,6 +21,7 @@ FIRST_SLOT = 0x8
 MAX_DISKS = 0x20 - FIRST_SLOT
 _MESSAGE_BYTES = 1 << 20
 _END_S = 10
+_AGENT_GONE = 3  # crates/device/src/main.rs
 _DYING_S = 5.0
 """A process whose connections are seen to be closed may yet take long to be gone on a busy host."""
 
@@ -74,11 +75,11 @@ class DiskServer:
             )
 
     def check(self) -> None:
-        """ServerError when it has ended: whatever failed beside it, failed for that."""
+        """ServerError when it has ended: whatever failed beside it, failed for that. A server whose
+        agent has gone ended because the guest did."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            raise ServerError(
-                f"the disk server ended with status {self._process.wait(timeout=_DYING_S)}"
-            )
+            if (status := self._process.wait(timeout=_DYING_S)) != _AGENT_GONE:
+                raise ServerError(f"the disk server ended with status {status}")
 
     def check_killed(self) -> None:
         """ServerError when a signal ended it. By itself it ends with every guest."""
