@@ -93,7 +93,8 @@ def test_every_row_of_a_member_is_what_the_array_wrote_there(
         for at in range(row["offset"] - begin, row["offset"] - begin + row["length"], 4096):
             is_parity = int(row["disk"][1:]) in parity_members(level, at // CHUNK)
             assert (row["structure"] == "parity") == is_parity, (at, row)
-    assert counted["md_superblock"] > 0
+    # raid0 has no state that changes: md writes no superblock of it while it runs.
+    assert (counted["md_superblock"] > 0) == (level != "0")
     assert (counted["md_bitmap"] > 0) == ("internal" in spelled)
     assert (counted["parity"] > 0) == (level in ("4", "5", "6"))
 
