@@ -53,7 +53,7 @@ impl KernelLog {
                         lines.push(message.to_owned());
                     }
                 }
-                // Records were overwritten before we read them: the next read goes on with the
+                // Records were overwritten before we read them: the next read continues with the
                 // oldest that is left.
                 Err(rustix::io::Errno::PIPE) => {}
                 Err(_) => break,

@@ -1,6 +1,6 @@
 //! Keeps an emulated machine from being idle, so that its clock depends on its instructions alone.
 //!
-//! While a guest halts, QEMU's virtual clock goes on with the host's, to the next timer and past it
+//! While a guest halts, QEMU's virtual clock follows the host's, to the next timer and past it
 //! by what the host is late
 //! (docs/devel/tcg-icount.rst). The kernel's ticks would then find other work in each run, and
 //! leave it to other moments of what follows.

@@ -23,7 +23,7 @@ pub struct SyncCalls {
 pub struct Calls {
     /// All of them.
     pub count: u64,
-    /// When they were made: microseconds after the interval's mark, then each after the one before.
+    /// Call times in microseconds: the first since the interval's mark, the others since the previous.
     /// Fewer than `count` if they were too many to keep.
     pub after_us: Vec<u64>,
 }

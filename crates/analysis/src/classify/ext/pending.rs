@@ -1,4 +1,4 @@
-//! Data reaches the disk before the metadata that says whose it is: rows which wait for their
+//! Data reaches the disk before the metadata that names its owner: rows which wait for their
 //! owner.
 
 use std::collections::BTreeMap;
