@@ -37,9 +37,15 @@ impl Background {
         Ok(background)
     }
 
-    /// Whether there are some, and no other process.
+    /// Whether none was started.
+    pub fn is_empty(&self) -> bool {
+        self.programs.is_empty()
+    }
+
+    /// Whether there is no other process. False for an instant while one of theirs is in execve(2):
+    /// its environment is empty until the new stack is made (fs/proc/base.c, `environ_read`).
     pub fn is_all(&self) -> bool {
-        !self.programs.is_empty() && processes().iter().all(|(_, number)| number.is_some())
+        processes().iter().all(|(_, number)| number.is_some())
     }
 
     /// Ends them. One that has ended by itself did not do what the profile says.
@@ -75,7 +81,8 @@ fn processes() -> Vec<(Pid, Option<usize>)> {
     reap::processes()
         .into_iter()
         .filter_map(|(pid, _)| {
-            let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+            // One that is ending has none any more, but is not reaped yet.
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             Some((
                 Pid::from_raw(i32::try_from(pid).ok()?)?,
                 number_in(&environment),

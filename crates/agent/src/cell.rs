@@ -158,6 +158,10 @@ impl Cell {
         }
         self.interval(&step.name, step.measured, limit, |cell, watchdog, work| {
             work.interval.probe = cell.run_workload(step, watchdog)?;
+            if let Some(failure) = watchdog.failure() {
+                // It has killed the programs of the background too: that they ended says less.
+                return Err(failure);
+            }
             work.command_ended = Some(Instant::now());
             work.settle = Some(disks::written(&cell.disks)?);
             cell.check_mount()?;

@@ -172,7 +172,11 @@ pub fn run(
         watchdog.command_stopped(is_stopped);
     })?;
     watchdog.command_ended();
-    reap::until_alone(|| background.is_all())?;
+    if background.is_empty() {
+        reap::until_alone()?;
+    } else {
+        reap::until(|| background.is_all());
+    }
     watchdog.command_gone();
     Ok(Ended {
         status: status.exit_status(),

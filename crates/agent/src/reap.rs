@@ -4,6 +4,9 @@ use crate::error::{CellError, Context, Kind, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid as NixPid;
 use rustix::process::{WaitOptions, WaitStatus, wait};
+use std::time::Duration;
+
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Waits until the process `pid` has ended; reaps orphans meanwhile. `on_stop` hears when it is
 /// stopped (true) and continued.
@@ -26,20 +29,29 @@ pub fn until_ended(pid: u32, on_stop: impl Fn(bool)) -> Result<WaitStatus> {
     }
 }
 
-/// Waits until no process is left, or `is_enough`. Every orphan becomes a child of pid 1, so "no
-/// child" means "no process".
-pub fn until_alone(is_enough: impl Fn() -> bool) -> Result<()> {
+/// Waits until no process is left. Every orphan becomes a child of pid 1, so "no child" means "no
+/// process".
+pub fn until_alone() -> Result<()> {
     loop {
-        if is_enough() {
-            // What has ended is counted when it is reaped (getrusage(2), RUSAGE_CHILDREN).
-            while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
-            return Ok(());
-        }
         match wait(WaitOptions::empty()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(rustix::io::Errno::CHILD) => return Ok(()),
             Err(error) => return Err(error).context(Kind::Internal, || "wait for orphans"),
         }
+    }
+}
+
+/// Waits until `is_enough`, or no process is left. It asks again and again: what makes it true
+/// need not be the end of a child of pid 1.
+pub fn until(is_enough: impl Fn() -> bool) {
+    loop {
+        let is_enough = is_enough();
+        // Last, and in any case: what has ended is counted when it is reaped (getrusage(2),
+        // RUSAGE_CHILDREN).
+        if is_alone() || is_enough {
+            return;
+        }
+        std::thread::sleep(PAUSE);
     }
 }
 

@@ -334,7 +334,7 @@ fn a_background_program_runs_from_mount_to_unmount() {
     let place = Place::new();
     let mut plan =
         place.plan("test $(wc -l < {scratch}/begun) = 2 && test $(wc -l < {scratch}/ended) = 1");
-    let program = "cd {dir}; echo >> {scratch}/begun; trap 'echo >> {scratch}/ended; exit' TERM; while :; do sleep 0.02; done";
+    let program = "cd {dir}; echo >> {scratch}/begun; trap 'echo >> {scratch}/ended; exit' TERM; while :; do sleep 0.001; done";
     // A daemon: another parent, another session.
     plan["background"] = json!([["sh", "-c", "setsid sh -c \"$0\" &", program]]);
     plan["after_unmount"] = json!([[
