@@ -3,14 +3,23 @@
 
 #![allow(clippy::unwrap_used)]
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::{
+    fs::{Mode, OFlags},
+    io::Errno,
+    net::{
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags,
+        SocketFlags, SocketType,
+    },
+};
 use std::{
+    ffi::OsString,
     io::{self, Read as _, Write as _},
+    mem::MaybeUninit,
     os::{
         fd::{AsRawFd as _, OwnedFd},
         unix::net::UnixStream,
     },
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -25,10 +34,19 @@ struct Server {
     process: Child,
     control: OwnedFd,
     socket: std::path::PathBuf,
+    /// The FUSE mount, where the server does not speak NBD.
+    mount: Option<OwnedFd>,
 }
 
 impl Server {
+    /// One that speaks NBD.
     fn start(folder: &Path, panic_at: &str) -> Self {
+        let socket = folder.join("nbd.sock");
+        let front = ["--nbd".into(), socket.clone().into_os_string()];
+        Self::spawn(folder, panic_at, socket, &front)
+    }
+
+    fn spawn(folder: &Path, panic_at: &str, socket: PathBuf, front: &[OsString]) -> Self {
         let (control, theirs) = rustix::net::socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -43,32 +61,49 @@ impl Server {
             Some(LIMIT),
         )
         .unwrap();
-        let socket = folder.join("nbd.sock");
         let process = Command::new(env!("CARGO_BIN_EXE_fscost-disk"))
             .args(["serve", "--disk", "main=1073741824", "--recording"])
             .arg(folder.join("recording"))
-            .arg("--nbd")
-            .arg(&socket)
+            .args(front)
             .args(["--control-fd", &theirs.as_raw_fd().to_string()])
             .env("FSCOST_PANIC_AT", panic_at)
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
         drop(theirs);
-        let server = Self {
+        let mut server = Self {
             process,
             control,
             socket,
+            mount: None,
         };
-        assert!(server.answer().starts_with(r#"{"ready""#));
+        let (ready, mount) = server.receive();
+        assert!(ready.starts_with(r#"{"ready""#), "{ready}");
+        server.mount = mount;
         server
     }
 
-    fn answer(&self) -> String {
+    fn receive(&self) -> (String, Option<OwnedFd>) {
         let mut buffer = [0; 4096];
-        let (_, count) =
-            rustix::net::recv(&self.control, &mut buffer[..], RecvFlags::empty()).unwrap();
-        String::from_utf8_lossy(&buffer[..count]).into_owned()
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let received = rustix::net::recvmsg(
+            &self.control,
+            &mut [io::IoSliceMut::new(&mut buffer)],
+            &mut ancillary,
+            RecvFlags::CMSG_CLOEXEC,
+        )
+        .unwrap();
+        let descriptor = ancillary.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+            _ => None,
+        });
+        let text = String::from_utf8_lossy(&buffer[..received.bytes]).into_owned();
+        (text, descriptor)
+    }
+
+    fn answer(&self) -> String {
+        self.receive().0
     }
 
     fn ask(&self, question: &str) -> String {
@@ -94,6 +129,10 @@ impl Server {
     /// It ends within the limit, and says that the recording is not whole.
     fn finish(mut self) {
         assert!(self.ask(r#"{"finish":{}}"#).starts_with(r#"{"error""#));
+        self.assert_ends();
+    }
+
+    fn assert_ends(&mut self) {
         let begin = Instant::now();
         while self.process.try_wait().unwrap().is_none() {
             assert!(begin.elapsed() < LIMIT, "the server does not end");
@@ -154,4 +193,30 @@ fn a_request_that_panicked_ends_the_recording_and_one_connection() {
     let mark = server.ask(r#"{"mark":{"name":"work","detail":null}}"#);
     assert!(mark.contains("ended in a panic"), "{mark}");
     server.finish();
+}
+
+/// The kernel's requests are served by the main thread: the server ends with it, and the kernel
+/// ends the requests.
+#[test]
+fn a_request_of_the_kernel_that_panicked_ends_the_server() {
+    if !(rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists()) {
+        eprintln!("SKIPPED: a FUSE mount needs root and /dev/fuse");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::spawn(folder.path(), "serving", PathBuf::new(), &[]);
+    let mount = server.mount.take().unwrap();
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(&mount, "main", flags, Mode::empty()).unwrap();
+    let content = vec![7; BLOCK_BYTES as usize];
+    let written = rustix::io::pwrite(&file, &content, 0).and_then(|_| rustix::fs::fsync(&file));
+    // ECONNABORTED where the request was under way, ENOTCONN after it (fs/fuse/dev.c).
+    let errno = written.unwrap_err();
+    assert!(
+        matches!(errno, Errno::CONNABORTED | Errno::NOTCONN),
+        "{errno}"
+    );
+    server.assert_ends();
+    let recording = fscost_recording::Recording::open(&folder.path().join("recording"));
+    assert!(!recording.is_ok_and(|it| *it.end() == fscost_recording::End::Finished));
 }
