@@ -6,17 +6,20 @@ import random
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from tests.schemas import valid
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from fscost.host import install_command, tool
 from fscost.lab.vm.qemu import PROGRAM as QEMU
+from fscost.report import document
 from fscost.run import need
 
 SEED = int(os.environ.get("FSCOST_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
@@ -159,6 +162,19 @@ def roomy_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         need, "memory_available_bytes", lambda *meminfo: of_host(*meminfo) if meminfo else 1 << 34
     )
+
+
+@pytest.fixture(autouse=True)
+def _valid_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever any test lets fscost print as JSON follows its schema."""
+    printed = document.text
+
+    def checked(kind: str, value: Mapping[str, Any]) -> str:
+        text = printed(kind, value)
+        valid(text)
+        return text
+
+    monkeypatch.setattr(document, "text", checked)
 
 
 @pytest.fixture(autouse=True)

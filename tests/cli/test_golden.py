@@ -158,6 +158,7 @@ def test_a_large_number_is_folded_and_never_cut(results: RunResults) -> None:
 def test_the_json_is_one_object_of_the_promised_shape(results: RunResults) -> None:
     value = json.loads(machine.json_text(results, view(results)))
     assert set(value) == {
+        "schema",
         "run",
         "rows",
         "headline",

@@ -53,6 +53,7 @@ READS = {
     ("replay", "source"),
     ("replay", "disk"),
     ("compare", "disk"),
+    ("run", "file"),
 }
 """Parameters that name what is read, or a device that is erased only when it is confirmed."""
 PATHS = re.compile(r"\b(FILE|DIR|PATH|VMLINUZ|RECORDING|RUN|OUT|LOG|MODEL)\b|/dev")
@@ -150,6 +151,7 @@ WRITES = {
             "OUT",
         )
     ),
+    ("run", "out"): Writer(("run", "suite.toml", "--lab", "fake", "-r", "1", "--out", "OUT")),
     ("study show", "markdown"): Writer(("study", "show", "study", "--markdown", "OUT")),
     ("recording export", "out"): Writer(
         ("recording", "export", "recording", "OUT", "--as", "image"), is_new=True
@@ -168,7 +170,7 @@ FORMS = {
 FILES = {
     name: writer
     for name, writer in (WRITES | FORMS).items()
-    if name not in (("compare", "out"), ("study run", "out"))
+    if name not in (("compare", "out"), ("run", "out"), ("study run", "out"))
 }
 SOURCES = {
     "run": (
@@ -245,6 +247,7 @@ def made(fscost: Run, tmp_path: Path) -> Path:
     for sector, count, data in entries:
         log += struct.pack("<QQQQ", sector, count, 0, 0).ljust(512, b"\0") + data
     (tmp_path / "log").write_bytes(log)
+    (tmp_path / "suite.toml").write_text("version = 1\n[workloads.one]\ncommand = 'true'\n")
     (tmp_path / "place").mkdir()
     return tmp_path / "place"
 
@@ -366,7 +369,9 @@ def test_a_full_disk_is_one_error_and_the_old_file_stays(
     assert is_new(name) or (place / "out").read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("name", [("compare", "out"), ("study run", "out")], ids=named)
+@pytest.mark.parametrize(
+    "name", [("compare", "out"), ("run", "out"), ("study run", "out")], ids=named
+)
 def test_a_runs_folder_is_new_or_empty(write: Run, made: Path, name: Any) -> None:
     (made / "file").write_bytes(b"old")
     (made / "dangling").symlink_to("nowhere")

@@ -1,7 +1,6 @@
 """`fscost compare --json` on real file systems: what it says was written is all that was written,
 and means what it says."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.schemas import valid
 
 from fscost import analyze
 from fscost.results import load, written
@@ -21,7 +21,7 @@ WHOLE = "device_write_bytes"
 Values = Mapping[tuple[str, str, str], float]
 
 
-def compare(folder: Path, *arguments: str) -> tuple[dict[str, object], Values]:
+def compare(folder: Path, *arguments: str) -> tuple[dict[str, Any], Values]:
     """A run's JSON, and its medians by profile, phase and metric."""
     command = [
         *PROGRAM,
@@ -37,7 +37,7 @@ def compare(folder: Path, *arguments: str) -> tuple[dict[str, object], Values]:
     ]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
-    value = json.loads(ended.stdout)
+    value = valid(ended.stdout)
     return value, {
         (row["profile"], row["phase"], row["metric"]): row["median"] for row in value["rows"]
     }
@@ -161,3 +161,18 @@ def without_row(whole: analyze.Explanation, lost: int) -> analyze.Explanation:
         whole.table.take(kept), whole.families, whole.phases, whole.journal_structures
     )
     return replace(made, punched_bytes=whole.punched_bytes)
+
+
+def test_relatime_is_judged_by_the_age_of_the_files(tmp_path: Path) -> None:
+    """Files read today already cost no access time, older ones one each; churn leaves files behind."""
+    read = ("--prepare", "mkdir d; for n in $(seq 200); do echo $n >d/$n; done", "--age", "2")
+    atime: dict[str, float] = {}
+    for days in ("0.5", "3"):
+        arguments = (*on("ext4"), *read, "--aged", days, "--", "cat d/*")
+        value, found = compare(tmp_path / days, *arguments)
+        atime[days] = found["ext4", "total", written.ATIME]
+        assert 0 < found["ext4", "age", WHOLE] <= 80 << 20
+    assert atime["0.5"] == 0
+    # 200 inodes of 256 bytes, in place and in the journal.
+    assert atime["3"] >= 2 * 200 * 256
+    assert any("were 3 days old" in caution for caution in value["cautions"])

@@ -33,6 +33,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 COMMANDS = {
     "compare": "Measure what file systems cost for a workload, and compare them.",
+    "run": "Run the workloads of a suite file (fscost.toml), and relate them.",
     "show": "Print the tables of a finished run again, in any form.",
     "diff": "Compare several runs: each profile in each run, and the ratio to the first run.",
     "ls": "List the runs in a folder, with the answer of each.",
@@ -45,6 +46,7 @@ COMMANDS = {
     "profiles": "List the profiles that have a name of their own, one line each.",
     "workloads": "List the built-in workloads, one line each.",
     "doctor": "Look at what the labs need; exit 2 when no cell can run here in either.",
+    "schema": "Print the JSON Schema of suite files, or of a command's --json output.",
     "completion": 'Print the completion script of a shell: eval "$(fscost completion bash)".',
     "study": "Published experiments, run again: published beside measured, a verdict for each claim.",
     "recording": "Look into a recording, or take it elsewhere.",

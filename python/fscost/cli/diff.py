@@ -1,6 +1,5 @@
 """`fscost diff`: several runs beside each other."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ import typer
 from fscost.cli.output.emit import STDOUT, write
 from fscost.cli.usage import run_path
 from fscost.errors import InputError
-from fscost.report import changes
+from fscost.report import changes, document
 from fscost.report.terminal import print_parts
 from fscost.results import RunResults, load
 from fscost.view.breakdown import WRITTEN
@@ -109,6 +108,7 @@ def show(found: Relation, metric: str, *, is_json: bool) -> None:
     """On standard output."""
     if is_json:
         rows = [dict(row) for row in found.rows]
-        print(json.dumps({"metric": metric, "rows": rows, "notes": list(found.notes)}, indent=1))
+        value = {"metric": metric, "rows": rows, "notes": list(found.notes)}
+        sys.stdout.write(document.text("diff", value))
         return
     print_parts(plain(found.title), [found.grid, *found.notes], sys.stdout)

@@ -1,7 +1,6 @@
 """`fscost explain`: what each written byte of a recording was, why, and whose."""
 
 import gc
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -219,7 +218,10 @@ def explain(
             {"run": str(source), "recordings": each} if source.is_dir() else each[0]
             for source, each in objects.items()
         ]
-        print(json.dumps(found_in[0] if len(sources) == 1 else {"sources": found_in}, indent=2))
+        value = found_in[0] if len(sources) == 1 else {"sources": found_in}
+        from fscost.report import document
+
+        sys.stdout.write(document.text("explain", value))
     if damaged:
         raise InputError("; ".join(damaged), capture.VERIFY)
 
@@ -271,7 +273,9 @@ def _tell_difference(
     found = difference(names[0], reports[0], names[1], reports[1], top)
     if is_json:
         value = {"title": found.title, "groups": found.rows, "findings": found.findings}
-        print(json.dumps(value, indent=2))
+        from fscost.report import document
+
+        sys.stdout.write(document.text("explain-diff", value))
         return
     findings = [f"- {finding}" for finding in found.findings]
     print_parts(found.title, [found.grid, *findings], sys.stdout)
@@ -298,12 +302,13 @@ def _writing(
 def _tell_instant(kept: list[Kept], at: str, around: int, json_: bool) -> None:
     from fscost import analyze
     from fscost.cli.output import instant as output
+    from fscost.report import document
     from fscost.report.width import given_columns
 
     only = _only(kept, "--at")
     instant = analyze.at(only.recording, analyze.explain(only.recording), at, around)
     if json_:
-        print(json.dumps({**only.json(), **instant.json()}, indent=2))
+        sys.stdout.write(document.text("explain-at", {**only.json(), **instant.json()}))
         return
     for line in output.lines(instant, only.title, given_columns(sys.stdout)):
         print(line)

@@ -14,7 +14,7 @@ from fscost.view.run import answer
 
 def ls(
     folder: Annotated[
-        Path, typer.Argument(parser=some_path, metavar="[DIR]", help="Folder that holds runs.")
+        Path, typer.Argument(parser=some_path, metavar="DIR", help="Folder that holds runs.")
     ] = Path("fscost-runs"),
     trust: Annotated[
         bool, typer.Option("--trust", help="Read runs that another user owns or can write to.")

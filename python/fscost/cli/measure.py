@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fscost import run
+from fscost.cli import hooks
 from fscost.cli.diff import show
 from fscost.cli.labs import choose_lab, real_device
 from fscost.cli.output.emit import Outputs
@@ -46,6 +47,8 @@ def several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int
     worst = 0
     for name, asked in found.items():
         out = place.out and place.out / run.slug(name)
+        if place.dry_run:
+            print(plain(f"# run {name}"))
         outcome = measure(asked, replace(place, out=out))
         if outcome is None:
             continue
@@ -82,10 +85,14 @@ def measure(asked: Request, place: Place) -> RunOutcome | None:
         print(plain(f"{same}: what differs between them is noise"), file=sys.stderr)
     chosen, lock = choose_lab(place.lab, spec, claimed, asked.modules)
     if place.dry_run:
+        for title, own in (("setup", asked.setup), ("cleanup", asked.cleanup)):
+            if own:
+                print(plain("\n".join([f"# {title}, once on this machine", *own])))
         for profile, commands in run.commands(spec, chosen).items():
             print(plain("\n".join([f"# {profile}", *commands])))
         return None
-    return _executed(spec, chosen, lock)
+    with hooks.around(asked.setup, asked.cleanup):
+        return _executed(spec, chosen, lock)
 
 
 def _executed(spec: RunSpec, lab: Lab, lock: str) -> RunOutcome:

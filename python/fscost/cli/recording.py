@@ -1,6 +1,5 @@
 """`fscost recording info|verify|export|strip|import`: look into a recording, or take it elsewhere."""
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ import typer
 from fscost import capture
 from fscost.cli.usage import Commands, some_path
 from fscost.errors import FscostError, InputError
+from fscost.report import document
 from fscost.view.grid import plain
 from fscost.view.units import human_bytes
 
@@ -67,7 +67,7 @@ def info(recording: Source, json_: Json = False) -> None:
             {"name": i.name, "begin_ns": i.begin_ns, "end_ns": i.end_ns, "disks": dict(i.disks)}
             for i in intervals
         ]
-        print(json.dumps({**facts, "intervals": table}, indent=2))
+        sys.stdout.write(document.text("recording-info", {**facts, "intervals": table}))
         return
     # An emulated guest's recording, or one from dm-log-writes, keeps no date: its times are not
     # those of the disk's user.
@@ -131,7 +131,7 @@ def verify(recording: Source, json_: Json = False) -> None:
     """Read every byte; exit 1 unless all is as it was written."""
     report: Mapping[str, Any] = capture.verify(recording)
     if json_:
-        print(json.dumps(report, indent=2))
+        sys.stdout.write(document.text("recording-verify", report))
     else:
         print(plain(f"{recording}: {report['end']}; {report['events']} events are whole"))
         for line in report["damaged"]:

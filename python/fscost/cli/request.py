@@ -29,12 +29,17 @@ class Request:
     baseline: str | None = None
     workload: str | None = None
     command: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
     prepare: tuple[str, ...] = ()
+    conclude: tuple[str, ...] = ()
+    cleanup: tuple[str, ...] = ()
     name: str | None = None
     env: tuple[str, ...] = ()
     ignore_failure: bool = False
     per: str | None = None
     fill: str | None = None
+    age: int | None = None
+    aged: float | None = None
     scale: float | None = None
     source: str | None = None
     set: tuple[str, ...] = ()
@@ -162,6 +167,10 @@ def to_spec(
 ) -> RunSpec:
     """Everything resolved; InputError for what cannot be."""
     chosen = _workload(request)
+    if request.aged is not None:
+        chosen = workload.aged(chosen, request.aged)
+    if request.age is not None:
+        chosen = workload.churned(chosen, request.age)
     if request.fill is not None:
         chosen = workload.filled(chosen, request.fill)
     if request.per is not None:
@@ -257,11 +266,13 @@ def _workload(request: Request) -> Workload:
         return workload.command(
             _words_or_shell(request.command, is_prepared=bool(request.prepare)),
             prepare=list(request.prepare),
+            conclude=list(request.conclude),
             env=_env(request.env),
             ignore_failure=request.ignore_failure,
         )
     for option, given, remedy in (
         ("--prepare", request.prepare, "built-in workloads prepare themselves"),
+        ("--conclude", request.conclude, "built-in workloads conclude themselves"),
         ("--env", request.env, "built-in workloads have an environment of their own"),
         ("--ignore-failure", request.ignore_failure, "a built-in workload that fails is an error"),
     ):

@@ -1,11 +1,11 @@
 """A run for programs: one JSON object, or one CSV line for each profile, phase and metric."""
 
 import csv
-import json
 from dataclasses import asdict, fields
 from io import StringIO
 from typing import Any
 
+from fscost.report import document
 from fscost.results import RunResults
 from fscost.stats import Row
 from fscost.view.run import View
@@ -14,7 +14,7 @@ _COLUMNS = [field.name for field in fields(Row)]
 
 
 def json_text(results: RunResults, view: View) -> str:
-    """`run`, `rows`, `headline`, `why`, `cautions`, `findings`, `skipped`, `failed`,
+    """`schema`, `run`, `rows`, `headline`, `why`, `cautions`, `findings`, `skipped`, `failed`,
     `not_explained`: exactly one object."""
     manifest = results.manifest.to_json()
     cells = manifest.pop("cells")
@@ -39,7 +39,7 @@ def json_text(results: RunResults, view: View) -> str:
             for profile, because in view.breakdown.not_explained.items()
         ],
     }
-    return json.dumps(value, indent=1, allow_nan=False) + "\n"
+    return document.text("run", value)
 
 
 def csv_text(view: View) -> str:

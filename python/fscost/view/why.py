@@ -199,7 +199,13 @@ def _fresh(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
             names.append(name)
     if not names:
         return []
+    days = results.manifest.request.get("aged")
     rule = "relatime writes the access time of a new file at its first read, and of any file at most once a day"
+    state = (
+        f"were {days:g} days old"
+        if isinstance(days, (int, float))
+        else "were new (--aged DAYS makes them older)"
+    )
     return [
-        f"Access times ({', '.join(names)}): the files were new when they were read, and {rule}."
+        f"Access times ({', '.join(names)}): the files {state} when they were read, and {rule}."
     ]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from fscost.errors import InputError, did_you_mean
 from fscost.workload import inputs
+from fscost.workload.ageing import aged, churned
 from fscost.workload.fill import filled
 from fscost.workload.load import Builtin, load_builtins
 from fscost.workload.model import Recipe, Step, Workload
@@ -17,7 +18,9 @@ __all__ = [
     "Recipe",
     "Step",
     "Workload",
+    "aged",
     "catalogue",
+    "churned",
     "command",
     "filled",
     "inputs",
@@ -56,8 +59,9 @@ def command(
     argv_or_shell: str | Sequence[str],
     *,
     prepare: Sequence[str] = (),
+    conclude: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
     ignore_failure: bool = False,
 ) -> Workload:
     """A command of the user's: a list of words is run exactly as it is, a text by the shell."""
-    return from_command(argv_or_shell, prepare, env or {}, ignore_failure=ignore_failure)
+    return from_command(argv_or_shell, prepare, conclude, env or {}, ignore_failure=ignore_failure)

@@ -68,31 +68,47 @@ def from_builtin(
 def from_command(
     words: str | Sequence[str],
     prepare: Sequence[str],
+    conclude: Sequence[str],
     env: Mapping[str, str],
     *,
     ignore_failure: bool,
 ) -> Workload:
-    """A command of the user's: one phase `run`, after unmeasured steps that copy its files in."""
+    """A command of the user's: one phase `run`, between unmeasured steps.
+
+    With a step after it, `run` ends with a remount: its late writes are then still its own.
+    """
     shell = words if isinstance(words, str) else shlex.join(words)
     if not shell.strip():
         raise InputError(
             "the command is empty", "write it after --, as in: fscost compare -- make -j2"
         )
-    if not all(text.strip() for text in prepare):
-        raise InputError("--prepare '' is empty", "give a shell command, or leave it out")
-    for text in (shell, *prepare):
+    for option, texts in (("--prepare", prepare), ("--conclude", conclude)):
+        if not all(text.strip() for text in texts):
+            raise InputError(f"{option} '' is empty", "give a shell command, or leave it out")
+    for text in (shell, *prepare, *conclude):
         if "\0" in text:
             raise InputError("the command contains a NUL character", "no program can be given one")
-    names = ["prepare"] if len(prepare) == 1 else [f"prepare-{i + 1}" for i in range(len(prepare))]
     variables = tuple(env.items())
-    steps = [
-        Step(name, text, measured=False, env=variables)
-        for name, text in zip(names, prepare, strict=True)
-    ]
     name = shell if len(shell) <= _LONGEST_NAME else f"{shell[:_LONGEST_NAME]}…"
     # In a shell of its own, so that its `exit` ends no more than itself.
-    run = Step("run", f"( {shell}\n) || true" if ignore_failure else shell, env=variables)
-    return Workload(name=name, steps=(*steps, run), summary="a command of your own", disk_bytes=0)
+    text = f"( {shell}\n) || true" if ignore_failure else shell
+    run = Step("run", text, settle="remount" if conclude else "sync", env=variables)
+    steps = (
+        *_unmeasured("prepare", prepare, variables),
+        run,
+        *_unmeasured("conclude", conclude, variables),
+    )
+    return Workload(name=name, steps=steps, summary="a command of your own", disk_bytes=0)
+
+
+def _unmeasured(
+    name: str, texts: Sequence[str], variables: tuple[tuple[str, str], ...]
+) -> list[Step]:
+    names = [name] if len(texts) == 1 else [f"{name}-{i + 1}" for i in range(len(texts))]
+    return [
+        Step(each, text, measured=False, env=variables)
+        for each, text in zip(names, texts, strict=True)
+    ]
 
 
 def _recipe(builtin: Builtin, values: Mapping[str, Value], source: Path | None) -> Recipe | None:

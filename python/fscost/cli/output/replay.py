@@ -1,7 +1,6 @@
 """Replays written: for a terminal, as Markdown, CSV and JSON."""
 
 import csv
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -10,7 +9,7 @@ from typing import Any, TextIO
 
 from fscost.cli.output.emit import Outputs
 from fscost.latency import OPS, DiskTimes, Latencies, Replay
-from fscost.report import markdown
+from fscost.report import document, markdown
 from fscost.report.terminal import print_parts
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.units import human_seconds
@@ -171,7 +170,7 @@ def _json_text(report: Report) -> str:
         }
         for each in report.entries
     ]
-    return json.dumps({"source": report.source, "entries": entries}, indent=1) + "\n"
+    return document.text("replay", {"source": report.source, "entries": entries})
 
 
 def _csv_text(report: Report) -> str:

@@ -1,6 +1,5 @@
 """A study's report written: for a terminal, as Markdown, as JSON."""
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from fscost.cli.output.emit import write
 from fscost.cli.output.study_view import Section, StudyView, disk_rows, study_view
-from fscost.report import activity, markdown
+from fscost.report import activity, document, markdown
 from fscost.report.width import columns
 from fscost.study import JudgedClaim, Measured, Report
 from fscost.view.grid import Grid
@@ -139,7 +138,7 @@ def json_text(report: Report, *, is_by_disk: bool = False) -> str:
             for cell in manifest.failed
         ],
     }
-    return json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    return document.text("study", value)
 
 
 def _claim(judged: JudgedClaim) -> dict[str, Any]:

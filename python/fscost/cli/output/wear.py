@@ -1,7 +1,6 @@
 """Wear written: for a terminal, as Markdown, CSV and JSON."""
 
 import csv
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -14,7 +13,7 @@ from fscost import stats
 from fscost.cli.output import members
 from fscost.cli.output.emit import Outputs
 from fscost.cli.output.explained import one_line, percent
-from fscost.report import markdown
+from fscost.report import document, markdown
 from fscost.report.terminal import print_parts
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.units import human_bytes, human_years
@@ -355,14 +354,8 @@ def _json_text(report: Report) -> str:
     }
     by = None if report.by is None else report.by.value
     arrays = {"arrays": [members.values(each) for each in report.loads]} if report.loads else {}
-    return (
-        json.dumps(
-            {"source": report.source, "device": about, "by": by, "entries": entries, **arrays},
-            indent=1,
-            allow_nan=False,
-        )
-        + "\n"
-    )
+    value = {"source": report.source, "device": about, "by": by, "entries": entries, **arrays}
+    return document.text("wear", value)
 
 
 def _csv_text(report: Report) -> str:

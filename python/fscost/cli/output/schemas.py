@@ -1,0 +1,416 @@
+"""JSON Schemas of what fscost reads and prints, generated from the models below.
+
+The files in `report/schemas` are what `fscost schema` prints; `python -m
+fscost.cli.output.schemas` writes them again. A change that older readers cannot follow raises the
+version in `fscost.report.document.VERSIONS`.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+from fscost.analyze.instant import Request, Running, Volatile
+from fscost.cli.suite import Suite
+from fscost.report.document import SUITE, VERSIONS, folder, name
+from fscost.results.manifest import Skipped
+from fscost.stats import Row
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+Pairs = dict[str, Any]
+
+
+class _Object(BaseModel):
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+class _Document(_Object):
+    schema_: str = Field(alias="schema")
+    """Name and version of this schema."""
+
+
+class RunFacts(_Object):
+    """How the run was made."""
+
+    folder: str
+    format: int
+    """Version of the run's own files."""
+    name: str
+    fscost_version: str
+    command_line: list[str]
+    started_utc: str
+    lab: str
+    environment: Pairs
+    profiles: list[Pairs]
+    workload: Pairs
+    options: Pairs
+    stopping: Pairs
+    seed: int
+    baseline: str
+    request: Pairs
+    state: Literal["running", "finished", "interrupted", "stopped"]
+    stopped_because: str
+    elapsed_s: float
+    order: list[str]
+    """Cells in the order in which they ran."""
+
+
+class Failed(_Object):
+    """A cell that failed."""
+
+    cell: str
+    profile: str
+    repetition: int
+    seed: int
+    order: int
+    status: Literal["failed"]
+    duration_s: float
+    because: str
+    kind: str
+    recording: str
+    output: str
+
+
+class NotExplained(_Object):
+    """A profile whose bytes have no explanation."""
+
+    profile: str
+    because: str
+
+
+class Run(_Document):
+    """`fscost compare --json` and `fscost show --json`: one run."""
+
+    run: RunFacts
+    rows: list[Row]
+    headline: str
+    why: list[str]
+    cautions: list[str]
+    findings: list[str]
+    skipped: list[Skipped]
+    failed: list[Failed]
+    not_explained: list[NotExplained]
+
+
+class RelationRow(_Object):
+    """A profile in a run; without a ratio in the first run."""
+
+    profile: str
+    run: str
+    n: int
+    median: float
+    low: float | None
+    high: float | None
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+    verdict: str | None = None
+
+
+class Diff(_Document):
+    """`fscost diff --json`, and several commands, values or workloads in one call."""
+
+    metric: str
+    rows: list[RelationRow]
+    notes: list[str]
+
+
+class Group(_Object):
+    """Bytes of one group, and of its parts."""
+
+    name: str
+    write_bytes: int
+    parts: Any
+    nand_write_bytes: float | None = None
+
+
+class Rest(_Object):
+    """The groups that are not listed."""
+
+    groups: int
+    write_bytes: int
+    parts: Any
+    nand_write_bytes: float | None = None
+
+
+class NandGroup(_Object):
+    """NAND bytes that belong to no listed group."""
+
+    name: str
+    nand_write_bytes: float
+
+
+class Explained(_Object):
+    """Written bytes of some phases, by group."""
+
+    end: str
+    families: dict[str, str | None]
+    phases: list[str]
+    write_bytes: int
+    unknown_write_bytes: int
+    doubtful_owner_write_bytes: int
+    by: str
+    groups: list[Group]
+    rest: Rest | None
+    findings: list[str]
+    journal: Pairs | None
+    ssd: str | None = None
+    nand_write_bytes: float | None = None
+    lifetime_runs: float | None = None
+    lifetime_years: float | None = None
+    runs_per_day: float | None = None
+    other_groups: list[NandGroup] = []
+
+
+class ExplainedRecording(Explained):
+    """One recording."""
+
+    recording: str
+    profile: str = ""
+    repetition: int = 0
+    disks: dict[str, Explained] = {}
+
+
+class ExplainedRun(_Object):
+    """The recordings of a run."""
+
+    run: str
+    recordings: list[ExplainedRecording]
+
+
+class ExplainRecording(ExplainedRecording, _Document):
+    """`fscost explain RECORDING --json`."""
+
+
+class ExplainRun(ExplainedRun, _Document):
+    """`fscost explain RUN --json`."""
+
+
+class ExplainSources(_Document):
+    """`fscost explain SOURCE SOURCE… --json`."""
+
+    sources: list[ExplainedRun | ExplainedRecording]
+
+
+class Explain(RootModel[ExplainRecording | ExplainRun | ExplainSources]):
+    """`fscost explain --json`."""
+
+
+class ExplainDiff(_Document):
+    """`fscost explain --diff A B --json`."""
+
+    title: str
+    groups: list[Pairs]
+    findings: list[str]
+
+
+class Structure(_Object):
+    """Bytes of one structure."""
+
+    structure: str
+    write_bytes: int
+
+
+class ExplainAt(_Document):
+    """`fscost explain --at INSTANT --json`."""
+
+    recording: str
+    profile: str = ""
+    repetition: int = 0
+    at_ns: int
+    phase: str
+    phase_begin_ns: int
+    written: list[Structure]
+    written_bytes: int
+    phase_written: list[Structure]
+    phase_written_bytes: int
+    last_flush_ns: int | None
+    volatile: list[Volatile]
+    volatile_bytes: int
+    volatile_requests: int
+    running: Running | None
+    recovery: Pairs | None
+    durable_recovery: Pairs | None
+    behind_superblock: list[Structure]
+    under_way: list[Request]
+    before: list[Request]
+    after: list[Request]
+
+
+class Device(_Object):
+    """The device whose wear is estimated."""
+
+    name: str
+    summary: str
+    values: Pairs
+    sources: Pairs
+
+
+class Wear(_Document):
+    """`fscost wear --json`."""
+
+    source: str
+    device: Device
+    by: str | None
+    entries: list[Pairs]
+    """An entry for each disk of each recording; bytes and counts are of one run of the workload."""
+    arrays: list[Pairs] = []
+
+
+class Replay(_Document):
+    """`fscost replay --json`."""
+
+    source: str
+    entries: list[Pairs]
+
+
+class StudyRun(_Object):
+    """The run that was judged."""
+
+    folder: str
+    state: str
+    seed: int
+    request: Pairs
+    kernel: Any
+
+
+class Claim(_Object):
+    """A claim of the source, with the criteria that decided."""
+
+    kernel: str
+    claim: str
+    verdict: str
+    rule: str
+    criteria: list[Pairs]
+
+
+class FailedOfStudy(_Object):
+    """A cell that failed."""
+
+    cell: str
+    profile: str
+    because: str
+
+
+class Study(_Document):
+    """`fscost study run --json` and `fscost study show --json`."""
+
+    study: str
+    source: str
+    url: str
+    run: StudyRun
+    comparisons: list[Pairs]
+    tables: list[Pairs]
+    claims: list[Claim]
+    skipped: list[Skipped]
+    failed: list[FailedOfStudy]
+    disks: list[Pairs] = []
+
+
+class Info(_Document):
+    """`fscost recording info --json`."""
+
+    version: int
+    stripped: str
+    begin_unix_ns: int
+    file_bytes: int
+    frames: int
+    events: int
+    content_bytes: int
+    content_stored_bytes: int
+    last_ns: int
+    end: str
+    disks: list[Pairs]
+    intervals: list[Pairs]
+
+
+class Verify(_Document):
+    """`fscost recording verify --json`."""
+
+    whole: bool
+    end: str
+    damaged: list[str]
+    events: int
+    content_bytes: int
+    content_stored_bytes: int
+    disks: dict[str, Pairs]
+
+
+MODELS: dict[str, type[BaseModel]] = {
+    SUITE: Suite,
+    "run": Run,
+    "diff": Diff,
+    "explain": Explain,
+    "explain-diff": ExplainDiff,
+    "explain-at": ExplainAt,
+    "wear": Wear,
+    "replay": Replay,
+    "study": Study,
+    "recording-info": Info,
+    "recording-verify": Verify,
+}
+
+
+def generated(kind: str) -> dict[str, Any]:
+    """The schema of a kind of document, as its file holds it."""
+    found = _strict(MODELS[kind].model_json_schema(by_alias=True))
+    if kind == SUITE:
+        _drop_null(found)
+    else:
+        _fix_name(found, name(kind))
+    return {"$schema": DRAFT, "$id": f"urn:fscost:{kind}:{VERSIONS[kind]}", **found}
+
+
+def _strict(node: Any) -> Any:
+    """Without titles and defaults that pydantic makes up, and with no field beside those named."""
+    if isinstance(node, list):
+        return [_strict(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    found = {
+        key: {field: _strict(each) for field, each in value.items()}
+        if key in ("properties", "$defs")
+        else _strict(value)
+        for key, value in node.items()
+        if not (key == "title" and isinstance(value, str)) and key != "default"
+    }
+    if "properties" in found:
+        found.setdefault("additionalProperties", False)
+    return found
+
+
+def _drop_null(node: Any) -> None:
+    """TOML has no null: a field that may be missing is not there."""
+    for value in node.values() if isinstance(node, dict) else node:
+        if isinstance(value, (dict, list)):
+            _drop_null(value)
+    if isinstance(node, dict) and {"type": "null"} in node.get("anyOf", ()):
+        [only] = [each for each in node.pop("anyOf") if each != {"type": "null"}]
+        node.update(only)
+
+
+def _fix_name(node: Any, schema: str) -> None:
+    """`schema` of each document is this schema's own name."""
+    if not isinstance(node, dict):
+        return
+    if "schema" in node.get("properties", {}):
+        node["properties"]["schema"]["const"] = schema
+    for value in (node, *node.get("$defs", {}).values()):
+        if value is not node:
+            _fix_name(value, schema)
+
+
+def text(kind: str) -> str:
+    """As its file holds it."""
+    return json.dumps(generated(kind), indent=1, ensure_ascii=False) + "\n"
+
+
+def write(target: Path) -> None:
+    """Every schema's file."""
+    for kind in MODELS:
+        (target / f"{name(kind)}.json").write_text(text(kind), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(str(folder())))

@@ -1,0 +1,81 @@
+"""`fscost run`: the workloads of a suite file, one run each, and all beside each other."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fscost.cli import options, suite
+from fscost.cli.labs import AUTO
+from fscost.cli.measure import Place, measure, several
+from fscost.cli.output.emit import Outputs
+from fscost.cli.request import Request, to_spec
+from fscost.cli.usage import some_path
+from fscost.errors import InputError, did_you_mean
+
+DEFAULT = Path("fscost.toml")
+
+
+def run(
+    file: Annotated[
+        Path, typer.Argument(parser=some_path, metavar="SUITE", help="A suite file.")
+    ] = DEFAULT,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WORKLOAD", help="Run this workload of the suite; repeat."),
+    ] = None,
+    repetitions: Annotated[
+        int | None,
+        typer.Option(
+            "-r", "--repetitions", metavar="N", help="Exactly so many repetitions of each."
+        ),
+    ] = None,
+    lab: options.Lab = AUTO,
+    out: options.Out = None,
+    trust: options.Trust = False,
+    dry_run: options.DryRun = False,
+    json: options.Json = False,
+) -> None:
+    """Run the workloads of a suite file (fscost.toml), and relate them.
+
+    Each workload is a run as `fscost compare` makes it; its file is described in docs/suites.md.
+
+    fscost run nightly.toml --only database -r 2
+    """
+    found = suite.load(file)
+    requests = suite.requests(found, file)
+    for name in only or ():
+        if name not in requests:
+            raise InputError(
+                f"{file} has no workload {name!r}",
+                did_you_mean(name, requests) or f"workloads: {', '.join(requests)}",
+            )
+    chosen = {name: each for name, each in requests.items() if not only or name in only}
+    if repetitions is not None:
+        chosen = {
+            name: replace(each, min_repetitions=repetitions, max_repetitions=repetitions)
+            for name, each in chosen.items()
+        }
+    _check(file, chosen)
+    where = found.lab if lab == AUTO and found.lab else lab
+    place = Place(where, out, None, trust, None, False, dry_run)
+    outputs = Outputs(json)
+    if len(chosen) > 1:
+        raise typer.Exit(several(chosen, place, outputs))
+    [only_one] = chosen.values()
+    outcome = measure(only_one, place)
+    if outcome is None:
+        return
+    if outcome.results.manifest.cells:
+        outputs.emit(outcome.results)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _check(file: Path, requests: dict[str, Request]) -> None:
+    """All of them before the first takes its hour."""
+    for name, request in requests.items():
+        try:
+            to_spec(request, Path(), resume=False, command_line=())
+        except InputError as error:
+            raise InputError(f"{file}: workloads.{name}: {error.what}", error.remedy) from None

@@ -1,0 +1,229 @@
+"""Suite files: profiles, workloads and stop rules of several runs, in TOML."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fscost import devices, files
+from fscost.cli.request import Request, with_range
+from fscost.errors import InputError, did_you_mean
+
+LONGEST_BYTES = 1 << 20
+_RENAMED = {"profiles": "on", "builtin": "workload"}
+_HERE = ("command", "prepare", "setup", "conclude", "cleanup", "env")
+"""Fields in which {here} is the folder of the suite file."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+
+class Stop(_Table):
+    """When there are enough repetitions."""
+
+    min_repetitions: int | None = Field(None, ge=1)
+    """Minimum repetitions (3)."""
+    max_repetitions: int | None = Field(None, ge=1)
+    """Maximum repetitions (10)."""
+    max_minutes: float | None = Field(None, gt=0)
+    """Time limit of a run; the first repetition is always completed (15)."""
+    metric: str | None = None
+    """Metric whose interval decides (device_write_bytes)."""
+    precision: float | None = Field(None, gt=0, lt=1)
+    """Width of the interval that is narrow enough: 0.02 is ± 2 %."""
+
+
+class _Options(_Table):
+    """Options of `fscost compare`, under the same names."""
+
+    profiles: list[str] | None = Field(None, min_length=1)
+    """File systems as mkfs and mount spell them, as after --on; braces make several."""
+    baseline: str | None = None
+    """Profile that ratios are computed against; the first by default."""
+    stop: Stop | None = None
+    """When there are enough repetitions."""
+    seed: int | None = None
+    """Seed for all random choices."""
+    size: str | None = None
+    """Size of the disk, for example 4G."""
+    fill: str | None = None
+    """Share of the disk to fill before the workload, for example 90%."""
+    age: int | None = None
+    """Rounds of creating and deleting files before the workload."""
+    aged: float | None = None
+    """Days by which the times of prepared files are set back."""
+    settle: Literal["sync", "remount", "none"] | None = None
+    """How each phase ends."""
+    drop_caches: bool | None = None
+    """Empty the page cache before each phase."""
+    probe: int | None = None
+    """Interval of the pause probe in milliseconds."""
+    keep: Literal["all", "one", "none"] | None = None
+    """Recordings kept: all, one of each profile, none."""
+    timeout: str | None = None
+    """Time limit for each cell, for example 90s."""
+    max_recording: str | None = None
+    """Largest recording of a cell, for example 20G."""
+    writable: list[str] | None = None
+    """Folders of this machine that the command may write to; native lab."""
+    network: bool | None = None
+    """Give the command this machine's network; native lab."""
+    ssd: str | None = None
+    """Device whose NAND bytes and life are computed."""
+    kernel: list[str] | None = None
+    """Kernels of guests: versions, or paths of images."""
+    modules: list[str] | None = None
+    """Folder of modules of each kernel that is an image."""
+    disk: list[str] | None = None
+    """NAME=MODEL[,size=SIZE]: give a disk the time of a device."""
+    logical_block_size: Literal[512, 1024, 2048, 4096] | None = None
+    """Logical sector size in bytes (512)."""
+    physical_block_size: Literal[512, 1024, 2048, 4096] | None = None
+    """Physical sector size in bytes (4096)."""
+
+
+class WorkloadEntry(_Options):
+    """A workload: a command, or a built-in one. Any option of the suite may be set for it alone."""
+
+    command: str | None = None
+    """Command for the shell, run on the file system; {here} is the folder of the suite file."""
+    builtin: str | None = None
+    """A built-in workload, as after --workload."""
+    scale: float | None = None
+    """Size of a built-in workload; 1 is its own."""
+    source: str | None = None
+    """Repository or tarball that a built-in workload uses."""
+    set: dict[str, str | int] | None = None
+    """Options of a built-in workload."""
+    setup: list[str] | None = None
+    """Commands on this machine, once before the run."""
+    prepare: list[str] | None = None
+    """Commands before the measured one in each cell, not measured."""
+    conclude: list[str] | None = None
+    """Commands after the measured one in each cell, not measured."""
+    cleanup: list[str] | None = None
+    """Commands on this machine, once after the run."""
+    env: dict[str, str] | None = None
+    """Environment variables of the command."""
+    ignore_failure: bool | None = None
+    """Measure the command even if it exits with an error."""
+    per: str | None = None
+    """Operations that the command does: 500:tx."""
+
+
+class Suite(_Options):
+    """A suite of runs for `fscost run`: one run for each workload."""
+
+    version: Literal[1]
+    """Version of this format."""
+    name: str | None = None
+    """Name before each run's own."""
+    lab: Literal["native", "vm"] | None = None
+    """This kernel as root, or guests."""
+    workloads: dict[str, WorkloadEntry] = Field(min_length=1)
+    """Workloads by name."""
+
+
+def load(path: Path) -> Suite:
+    """A suite file; InputError names the file, the field and the remedy."""
+    try:
+        with files.open_regular(path) as file:
+            content = files.content(file, LONGEST_BYTES)
+    except OSError as error:
+        raise InputError(
+            f"{path}: {error.strerror}", "name a suite file (docs/suites.md)"
+        ) from None
+    if content is None:
+        raise InputError(f"{path} is larger than {LONGEST_BYTES >> 20} MiB", "name a suite file")
+    try:
+        return Suite.model_validate(tomllib.loads(content.decode()))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}", "write it as docs/suites.md says") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply", "write it as docs/suites.md says") from None
+    except ValidationError as error:
+        raise _told(path, error.errors()[0]) from None
+
+
+def requests(suite: Suite, path: Path) -> dict[str, Request]:
+    """What each workload asks of a run, by its name. Relative paths begin in the folder of the
+    suite's file, `path`."""
+    for name, entry in suite.workloads.items():
+        if (entry.command is None) == (entry.builtin is None):
+            there = "neither" if entry.command is None else "both"
+            raise InputError(
+                f"{path}: workloads.{name} has {there} of command and builtin", "give one of them"
+            )
+    folder = path.absolute().parent
+    return {name: _request(suite, name, entry, folder) for name, entry in suite.workloads.items()}
+
+
+def _request(suite: Suite, name: str, entry: WorkloadEntry, folder: Path) -> Request:
+    common = suite.model_dump(exclude_none=True, exclude={"version", "name", "lab", "workloads"})
+    own = entry.model_dump(exclude_none=True)
+    stop = {**common.pop("stop", {}), **own.pop("stop", {})}
+    found: dict[str, Any] = {}
+    for key, value in {**common, **own, **stop}.items():
+        found[_RENAMED.get(key, key)] = _value(key, value, folder)
+    found["name"] = f"{suite.name}: {name}" if suite.name else name
+    return with_range(Request(**found), list(found))
+
+
+def _value(key: str, value: Any, folder: Path) -> Any:
+    if key in ("env", "set"):
+        value = [f"{name}={each}" for name, each in value.items()]
+    elif key == "command":
+        value = [value]
+    if key in _HERE:
+        value = [each.replace("{here}", str(folder)) for each in value]
+    elif key in ("source", "modules", "writable"):
+        value = (
+            str(folder / value)
+            if isinstance(value, str)
+            else [str(folder / each) for each in value]
+        )
+    elif key == "kernel":
+        value = [str(folder / each) if "/" in each else each for each in value]
+    elif key == "ssd" and devices.is_file_name(value):
+        value = str(folder / value)
+    elif key == "disk":
+        value = [_model(each, folder) for each in value]
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _model(text: str, folder: Path) -> str:
+    disk, equals, rest = text.partition("=")
+    model, comma, size = rest.partition(",")
+    return f"{disk}{equals}{folder / model}{comma}{size}" if devices.is_file_name(model) else text
+
+
+def _told(path: Path, error: Mapping[str, Any]) -> InputError:
+    """A complaint of pydantic in our words."""
+    place = ".".join(str(part) for part in error["loc"])
+    kind, given = error["type"], error.get("input")
+    if kind == "extra_forbidden":
+        fields = _fields(error["loc"])
+        remedy = did_you_mean(str(error["loc"][-1]), fields) or f"fields: {', '.join(fields)}"
+        return InputError(f"{path}: {place}: no such field", remedy)
+    if kind == "missing":
+        remedy = "write version = 1" if place == "version" else f"add {place}"
+        return InputError(f"{path}: {place} is missing", remedy)
+    message = str(error["msg"])
+    remedy = f"{message[:1].lower()}{message[1:]} (`fscost schema suite` has every field)"
+    shown = "" if isinstance(given, (dict, list)) else f" {given!r}"
+    return InputError(f"{path}: {place}{shown} cannot be used", remedy)
+
+
+def _fields(place: tuple[str | int, ...]) -> list[str]:
+    """Of the table at this place."""
+    model: type[BaseModel] = Suite
+    if place[:1] == ("workloads",):
+        model = WorkloadEntry
+    if "stop" in place[:-1]:
+        model = Stop
+    return list(model.model_fields)

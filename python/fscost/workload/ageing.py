@@ -1,0 +1,69 @@
+"""A file system that is not new: churn before the workload, and files whose times are set back."""
+
+from dataclasses import replace
+
+from fscost.errors import InputError
+from fscost.workload.model import Step, Workload
+
+CHURN = "age"
+TIMES = "aged"
+MOST_ROUNDS = 1000
+MOST_DAYS = 10_000.0
+_DAY_S = 86_400
+_FILES = 256
+"""Of a round; the next but one removes half of them, so that free space is in pieces."""
+
+
+def churned(workload: Workload, rounds: int) -> Workload:
+    """With an unmeasured step that creates, rewrites and deletes files, so many rounds."""
+    if not 1 <= rounds <= MOST_ROUNDS:
+        raise InputError(f"--age {rounds} is no number of rounds", f"give 1 to {MOST_ROUNDS}")
+    # A round writes at most a 64th of the free space, and no more than 32 MiB.
+    shell = f"""
+d=.fscost-age; mkdir $d
+free=$(df --output=avail --block-size=1 . | tail -n 1)
+most=$((free / 64 / {_FILES} * 2)); [ $most -lt 262144 ] || most=262144
+r=0
+while [ $r -lt {rounds} ]; do
+  mkdir $d/$r; i=0
+  while [ $i -lt {_FILES} ]; do
+    n=$(((i * 7919 + r * 104729 + {workload.seed}) % 1021 * most / 1021 + 1))
+    yes "$r $i" | head -c $n > $d/$r/$i
+    i=$((i + 1))
+  done
+  sync
+  o=$((r - 1)); i=0
+  while [ $o -ge 0 ] && [ $i -lt {_FILES} ]; do rm $d/$o/$i; i=$((i + 2)); done
+  i=1
+  while [ $o -ge 0 ] && [ $i -lt {_FILES} ]; do echo $r >> $d/$o/$i; i=$((i + 6)); done
+  r=$((r + 1))
+done
+sync"""
+    return replace(workload, steps=(Step(CHURN, shell, measured=False), *workload.steps))
+
+
+def aged(workload: Workload, days: float) -> Workload:
+    """With an unmeasured step before the first measured one that sets back the times of all files.
+
+    ctime cannot be set back, and relatime compares with it. Below a day, each file is therefore
+    read once: its access time is then newer than its ctime, as that of a file which was read since
+    it last changed. Remounting makes the times durable under lazytime too.
+    """
+    if not 0 < days <= MOST_DAYS:
+        raise InputError(
+            f"--aged {days:g} is no number of days", f"give more than 0, at most {MOST_DAYS:g}"
+        )
+    if all(step.measured for step in workload.steps):
+        raise InputError(
+            "--aged has no files to set back: nothing is prepared before the measured command",
+            "prepare them with --prepare, or leave --aged out",
+        )
+    find = "find . -xdev -depth ! -name lost+found ! -path './.fscost-*'"
+    shell = f"t=$(($(date +%s) - {round(days * _DAY_S)})); {find} -exec touch -h -d @$t {{}} +"
+    if days < 1:
+        # A second later: an access time in the same tick as the ctime is not newer.
+        shell += f"; sleep 1; {find} -type f -exec cat {{}} + >/dev/null"
+        shell += f"; {find} -type d -exec ls {{}} + >/dev/null"
+    step = Step(TIMES, shell, measured=False, settle="remount")
+    first = next(i for i, each in enumerate(workload.steps) if each.measured)
+    return replace(workload, steps=(*workload.steps[:first], step, *workload.steps[first:]))

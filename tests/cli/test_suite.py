@@ -1,0 +1,213 @@
+"""Suite files, and the schemas of what fscost reads and prints."""
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import ValidationError
+from tests.schemas import valid, validator
+
+from fscost.cli.output import schemas
+from fscost.cli.request import Request
+from fscost.report import document
+from fscost.results import load
+
+Run = Callable[..., Any]
+SUITE = """
+version = 1
+name = "nightly"
+profiles = ["ext4", "ext4 -o commit={5,30}"]
+seed = 7
+
+[stop]
+min_repetitions = 2
+max_repetitions = 2
+
+[workloads.copy]
+command = "cp {here}/data ."
+prepare = ["mkdir x"]
+env = { A = "b c" }
+per = "10:file"
+
+[workloads.database]
+builtin = "sqlite"
+scale = 0.1
+set = { journal = "wal" }
+profiles = ["xfs"]
+stop = { max_repetitions = 3, precision = 0.5 }
+"""
+
+
+def test_each_workload_is_a_run_with_its_own_options(fscost: Run, tmp_path: Path) -> None:
+    (tmp_path / "fscost.toml").write_text(SUITE)
+    said = fscost("run", "--lab", "fake", "-o", "out")
+    copy, database = (load(tmp_path / "out" / name).manifest for name in ("copy", "database"))
+    assert copy.name == "nightly: copy"
+    assert copy.profile_names == ["ext4", "ext4 -o commit=5", "ext4 -o commit=30"]
+    assert (copy.seed, database.seed) == (7, 7)
+    prepare, step = copy.workload["steps"]
+    assert prepare["shell"] == "mkdir x"
+    assert step["shell"] == f"cp {tmp_path}/data ."
+    assert step["env"] == [["A", "b c"]]
+    assert copy.request["per"] == "10:file"
+    assert database.profile_names == ["xfs"]
+    assert ["journal", "wal"] in database.workload["options"]
+    assert database.stopping["min_repetitions"] == 2
+    assert database.stopping["max_repetitions"] == 3
+    assert database.stopping["precision"] == 0.5
+    assert "a change is to copy" in said.stdout
+
+
+def test_one_workload_shows_its_own_table(fscost: Run, tmp_path: Path) -> None:
+    (tmp_path / "fscost.toml").write_text(SUITE)
+    said = fscost("run", "--lab", "fake", "--only", "copy", "-r", "1", "-o", "out", "--json")
+    assert valid(said.stdout)["run"]["name"] == "nightly: copy"
+    assert len(load(tmp_path / "out").manifest.cells) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "remedy"),
+    [
+        ("", "fscost.toml: version is missing", "write version = 1"),
+        ("version = 1", "fscost.toml: workloads is missing", "add workloads"),
+        ("version = 2\n[workloads.a]\ncommand='x'", "fscost.toml: version 2 cannot be used", "1"),
+        ("= 1", "fscost.toml: Invalid", "docs/suites.md"),
+        ("version = 1\n[workloads.a]\n", "workloads.a has neither of command and", "give one"),
+        (
+            "version = 1\n[workloads.a]\ncomand = 'x'",
+            "fscost.toml: workloads.a.comand: no such field",
+            "did you mean command?",
+        ),
+        (
+            "version = 1\nstop = { max_repetition = 1 }\n[workloads.a]\ncommand = 'x'",
+            "fscost.toml: stop.max_repetition: no such field",
+            "did you mean max_repetitions",
+        ),
+        (
+            "version = 1\n[workloads.a]\ncommand = 'x'\nseed = '1'",
+            "fscost.toml: workloads.a.seed '1' cannot be used",
+            "valid integer",
+        ),
+        (
+            "version = 1\n[workloads.a]\ncommand = 'x'\n[workloads.b]\nbuiltin = 'sqlit'",
+            "fscost.toml: workloads.b: no workload is called 'sqlit'",
+            "did you mean sqlite",
+        ),
+        (
+            "version = 1\nprofiles = ['ext5']\n[workloads.a]\ncommand = 'x'",
+            "fscost.toml: workloads.a: ",
+            "ext4",
+        ),
+    ],
+)
+def test_a_bad_suite_is_one_clear_error(
+    fscost: Run, tmp_path: Path, text: str, cause: str, remedy: str
+) -> None:
+    (tmp_path / "fscost.toml").write_text(text)
+    said = fscost("run", "--lab", "fake", check=(2,)).stderr
+    first, second = said.strip().splitlines()
+    assert cause in first
+    assert remedy in second
+    assert not (tmp_path / "fscost-runs").exists()
+
+
+def test_what_is_no_suite_is_refused(fscost: Run, tmp_path: Path) -> None:
+    assert "No such file" in fscost("run", check=(2,)).stderr
+    assert "is a folder" in fscost("run", ".", check=(2,)).stderr
+    (tmp_path / "fscost.toml").write_text(SUITE)
+    said = fscost("run", "--only", "databse", check=(2,)).stderr
+    assert "did you mean database?" in said
+
+
+def test_every_option_of_a_comparison_is_a_field() -> None:
+    """Save those that must be given by hand, each time."""
+    model = schemas.MODELS["suite"].model_fields
+    entry = json.loads(document.schema("suite"))["$defs"]["WorkloadEntry"]["properties"]
+    known = {*entry, *json.loads(document.schema("suite"))["$defs"]["Stop"]["properties"]}
+    named = {"on": "profiles", "workload": "builtin"}
+    missing = {named.get(each, each) for each in Request.__dataclass_fields__} - known
+    assert missing == {"device", "name"}
+    assert {"version", "workloads"} < set(model)
+
+
+@pytest.mark.parametrize("kind", document.VERSIONS)
+def test_schemas_are_those_of_the_models(kind: str, fscost: Run) -> None:
+    """After a change that is meant: python -m fscost.cli.output.schemas."""
+    assert fscost("schema", kind).stdout == schemas.text(kind)
+    assert f"{kind} " in fscost("schema").stdout
+
+
+def test_the_schema_of_suites_tells_good_from_bad() -> None:
+    validator("suite").validate(tomllib.loads(SUITE))
+    for text in (
+        SUITE.replace("scale = 0.1", "scale = 'large'"),
+        SUITE.replace("version = 1", "version = 2"),
+        SUITE.replace("per =", "pre ="),
+    ):
+        assert text != SUITE
+        with pytest.raises(ValidationError):
+            validator("suite").validate(tomllib.loads(text))
+
+
+def test_an_unknown_schema_is_refused(fscost: Run) -> None:
+    assert "did you mean suite?" in fscost("schema", "siute", check=(2,)).stderr
+
+
+def test_commands_around_a_run_and_in_its_cells(fscost: Run, tmp_path: Path) -> None:
+    around = ("--setup", "echo a >>log; echo told", "--cleanup", "echo {mode} >>log")
+    inside = ("--prepare", "mkdir x", "--conclude", "du x", "--conclude", "rm -r x")
+    options = ("--lab", "fake", "-r", "2", "--on", "ext4", "-L", "mode", "b,c", "-o", "out")
+    said = fscost("compare", *options, *around, *inside, "--", "touch", "x/{mode}")
+    # Once for each run, not for each cell; apart from the tables.
+    assert (tmp_path / "log").read_text().split() == ["a", "b", "a", "c"]
+    assert "told" not in said.stdout
+    steps = load(tmp_path / "out/mode-b").manifest.workload["steps"]
+    assert [(step["name"], step["measured"]) for step in steps] == [
+        ("prepare", False),
+        ("run", True),
+        ("conclude-1", False),
+        ("conclude-2", False),
+    ]
+    # The late writes of the measured command are its own, not its successor's.
+    assert steps[1]["settle"] == "remount"
+
+
+def test_cleanup_follows_a_failure_and_not_a_failed_setup(fscost: Run, tmp_path: Path) -> None:
+    options = ("--on", "ext4", "--cleanup", "echo cleaned >>log")
+    fscost("compare", "--lab", "fake:fail=ext4", "-r", "1", *options, "--", "true", check=(2,))
+    log = tmp_path / "log"
+    assert log.read_text() == "cleaned\n"
+    said = fscost(
+        "compare", "--lab", "fake", *options, "--setup", "exit 3", "--", "true", check=(2,)
+    )
+    assert "--setup 'exit 3' exited with status 3" in said.stderr
+    assert log.read_text() == "cleaned\n"
+
+
+def test_ageing_is_unmeasured_and_in_its_place(fscost: Run, tmp_path: Path) -> None:
+    options = ("--lab", "fake", "-r", "1", "--on", "ext4", "--fill", "50%", "--age", "3")
+    fscost("compare", *options, "--aged", "3", "--workload", "read-all", "-o", "out")
+    steps = load(tmp_path / "out").manifest.workload["steps"]
+    names = [step["name"] for step in steps]
+    assert names == ["fill", "age", "unpack", "aged", "read", "read-again"]
+    assert [step["measured"] for step in steps] == [False] * 4 + [True] * 2
+    assert " - 259200))" in steps[3]["shell"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        (["--aged", "0", "--prepare", "true"], "--aged 0 is no number of days"),
+        (["--aged", "nan", "--prepare", "true"], "--aged nan is no number of days"),
+        (["--aged", "3"], "--aged has no files to set back"),
+        (["--age", "0"], "--age 0 is no number of rounds"),
+        (["--conclude", " "], "--conclude '' is empty"),
+        (["--setup", ""], "--setup '' is no command"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(fscost: Run, arguments: list[str], cause: str) -> None:
+    said = fscost("compare", "--lab", "fake", *arguments, "--", "true", check=(2,)).stderr
+    assert cause in said
