@@ -9,9 +9,11 @@ use crate::error::{CellError, Context, Kind, Result};
 use rustix::fs::{Mode, OFlags};
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, Setter};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
 
 /// include/uapi/linux/loop.h
 const LOOP_CONFIGURE: Opcode = 0x4C0A;
+const LOOP_CTL_REMOVE: Opcode = 0x4C81;
 const LOOP_CTL_GET_FREE: Opcode = 0x4C82;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
@@ -74,6 +76,28 @@ unsafe impl Ioctl for GetFree {
     }
 }
 
+/// Removes the loop device of this number, unless it is in use.
+struct Remove(i32);
+
+// SAFETY: LOOP_CTL_REMOVE takes the number itself as its argument; no memory is accessed.
+unsafe impl Ioctl for Remove {
+    type Output = ();
+
+    const IS_MUTATING: bool = false;
+
+    fn opcode(&self) -> Opcode {
+        LOOP_CTL_REMOVE
+    }
+
+    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
+        std::ptr::without_provenance_mut(usize::try_from(self.0).unwrap_or(usize::MAX))
+    }
+
+    unsafe fn output_from_ptr(_: IoctlOutput, _: *mut std::ffi::c_void) -> rustix::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// An attached loop device; detached when this and all other users have closed it.
 #[derive(Debug)]
 pub struct LoopDevice {
@@ -115,11 +139,17 @@ pub fn attach(backing: impl AsFd, name: &str, logical_block_bytes: u32) -> Resul
         let base_line = crate::disks::block_stat(&kernel_name)?.counters;
         match configure(&fd, backing.as_fd(), name, logical_block_bytes) {
             Ok(()) => {
-                return Ok(LoopDevice {
-                    kernel_name,
-                    fd,
-                    base_line,
-                });
+                if restore_settings(&kernel_name)? {
+                    return Ok(LoopDevice {
+                        kernel_name,
+                        fd,
+                        base_line,
+                    });
+                }
+                drop(fd);
+                // The kernel makes a new one. Busy: somebody else was faster, and has it.
+                // SAFETY: `Remove` describes the ioctl as the kernel defines it.
+                let _ = unsafe { rustix::ioctl::ioctl(&control, Remove(number)) };
             }
             Err(rustix::io::Errno::BUSY) => {}
             Err(error) => {
@@ -172,6 +202,29 @@ fn configure(
     unsafe { rustix::ioctl::ioctl(fd, Setter::<LOOP_CONFIGURE, LoopConfig>::new(config)) }
 }
 
+/// Undoes what former users have set for the device's queue: it outlives detaching. False where
+/// they took its discards away, which cannot be undone: their granularity is 0 from then on, and
+/// the kernel takes multiples of it alone (block/blk-sysfs.c, `queue_max_discard_sectors_store`).
+/// Such a device fails `BLKZEROOUT` after the kernel has counted it (drivers/block/loop.c,
+/// `lo_fallocate`).
+fn restore_settings(kernel_name: &str) -> Result<bool> {
+    let queue = Path::new("/sys/block").join(kernel_name).join("queue");
+    let read = |setting: &str| {
+        let path = queue.join(setting);
+        std::fs::read_to_string(&path)
+            .map(|text| text.trim().to_owned())
+            .context(Kind::Attach, || format!("read {}", path.display()))
+    };
+    for (setting, default) in [("iostats", "1"), ("nomerges", "0")] {
+        if read(setting)? != default {
+            std::fs::write(queue.join(setting), default).context(Kind::Attach, || {
+                format!("set {setting} of {kernel_name} back to {default}")
+            })?;
+        }
+    }
+    Ok(read("discard_max_bytes")? != "0" || read("discard_max_hw_bytes")? == "0")
+}
+
 /// Whether the loop device hands requests to its file directly, not through the page cache.
 pub fn is_direct(kernel_name: &str) -> bool {
     std::fs::read_to_string(format!("/sys/block/{kernel_name}/loop/dio"))
@@ -181,6 +234,36 @@ pub fn is_direct(kernel_name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_of_former_users_are_undone() {
+        let is_root = rustix::process::geteuid().is_root();
+        if !(is_root && Path::new("/dev/loop-control").exists()) {
+            eprintln!("SKIPPED: loop devices need root and the loop driver");
+            return;
+        }
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 20).unwrap();
+        let device = attach(&file, "settings", 512).unwrap();
+        let set = |setting: &str, value: &str| {
+            let queue = Path::new("/sys/block").join(&device.kernel_name);
+            std::fs::write(queue.join("queue").join(setting), value).unwrap();
+        };
+        set("iostats", "0");
+        set("nomerges", "2");
+        assert!(restore_settings(&device.kernel_name).unwrap());
+        for (setting, default) in [("iostats", "1\n"), ("nomerges", "0\n")] {
+            let path = format!("/sys/block/{}/queue/{setting}", device.kernel_name);
+            assert_eq!(std::fs::read_to_string(path).unwrap(), default);
+        }
+        set("discard_max_bytes", "0");
+        assert!(!restore_settings(&device.kernel_name).unwrap());
+        drop(device);
+        // The same number, unless another test was faster.
+        let again = attach(&file, "settings", 512).unwrap();
+        let path = format!("/sys/block/{}/queue/discard_max_bytes", again.kernel_name);
+        assert_ne!(std::fs::read_to_string(path).unwrap(), "0\n");
+    }
 
     #[test]
     fn structures_have_the_kernel_s_sizes() {
