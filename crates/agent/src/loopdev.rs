@@ -215,7 +215,12 @@ fn restore_settings(kernel_name: &str) -> Result<bool> {
             .map(|text| text.trim().to_owned())
             .context(Kind::Attach, || format!("read {}", path.display()))
     };
-    for (setting, default) in [("iostats", "1"), ("nomerges", "0")] {
+    let defaults = [
+        ("iostats", "1"),
+        ("nomerges", "0"),
+        ("write_cache", "write back"),
+    ];
+    for (setting, default) in defaults {
         if read(setting)? != default {
             std::fs::write(queue.join(setting), default).context(Kind::Attach, || {
                 format!("set {setting} of {kernel_name} back to {default}")
@@ -251,8 +256,13 @@ mod tests {
         };
         set("iostats", "0");
         set("nomerges", "2");
+        set("write_cache", "write through");
         assert!(restore_settings(&device.kernel_name).unwrap());
-        for (setting, default) in [("iostats", "1\n"), ("nomerges", "0\n")] {
+        for (setting, default) in [
+            ("iostats", "1\n"),
+            ("nomerges", "0\n"),
+            ("write_cache", "write back\n"),
+        ] {
             let path = format!("/sys/block/{}/queue/{setting}", device.kernel_name);
             assert_eq!(std::fs::read_to_string(path).unwrap(), default);
         }
