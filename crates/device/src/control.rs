@@ -1,6 +1,6 @@
 //! The control channel (`docs/cell-protocol.md`): marks, sums, the end.
 
-use crate::store::Store;
+use crate::{real::Account, store::Store};
 use fscost_recording::{Error, ErrorKind, Mark, Summary, Totals};
 use rustix::{
     fd::{BorrowedFd, OwnedFd},
@@ -36,11 +36,22 @@ enum Answer<'a> {
         totals: BTreeMap<String, Totals>,
         requests: u64,
         file_bytes: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        devices: Option<BTreeMap<String, Account>>,
     },
     Error {
         kind: &'static str,
         message: String,
     },
+}
+
+/// A finished recording.
+pub struct Finished {
+    /// Sums by the disk's name.
+    pub totals: BTreeMap<String, Totals>,
+    pub summary: Summary,
+    /// Real disks, if there are any.
+    pub devices: Option<BTreeMap<String, Account>>,
 }
 
 /// When a mark was made.
@@ -153,22 +164,17 @@ impl Control {
     }
 
     /// Say how the recording ended.
-    pub fn finished(
-        &self,
-        result: fscost_recording::Result<(BTreeMap<String, Totals>, Summary)>,
-    ) -> Result<(), Errno> {
+    pub fn finished(&self, result: fscost_recording::Result<Finished>) -> Result<(), Errno> {
         self.send(&match result {
-            Ok((
+            Ok(Finished {
                 totals,
-                Summary {
-                    requests,
-                    file_bytes,
-                    ..
-                },
-            )) => Answer::Finished {
+                summary,
+                devices,
+            }) => Answer::Finished {
                 totals,
-                requests,
-                file_bytes,
+                requests: summary.requests,
+                file_bytes: summary.file_bytes,
+                devices,
             },
             Err(error) => error_answer(&error),
         })

@@ -4,6 +4,7 @@ mod control;
 mod fuse;
 mod nbd;
 mod pressure;
+mod real;
 mod seccomp;
 mod server;
 mod store;
@@ -16,7 +17,12 @@ use rustix::{
     fd::{FromRawFd as _, OwnedFd, RawFd},
     process::{Pid, Signal},
 };
-use std::{path::PathBuf, process::ExitCode, sync::Arc, time::SystemTime};
+use std::{
+    path::PathBuf,
+    process::ExitCode,
+    sync::{Arc, Mutex},
+    time::SystemTime,
+};
 
 #[derive(Parser)]
 #[command(version, about)]
@@ -43,10 +49,19 @@ struct Serve {
     /// for each disk.
     #[arg(long = "model", value_parser = parse_model, requires = "completions")]
     models: Vec<(String, PathBuf)>,
+    /// NAME=PATH,MAJOR,MINOR,DISKSEQ: pass the requests of a disk through to this block device,
+    /// which is refused if it has other numbers by now; at most once for each disk. Over FUSE only.
+    #[arg(
+        long = "device",
+        value_parser = real::Named::parse,
+        requires = "completions",
+        conflicts_with = "nbd"
+    )]
+    devices: Vec<real::Named>,
     /// Seed of the models' random choices.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// File for the completions of modelled disks; must not exist.
+    /// File for the completions of modelled and real disks; must not exist.
     #[arg(long)]
     completions: Option<PathBuf>,
     /// Serve over NBD, each disk as an export of its name: the path of a Unix socket that does not
@@ -145,9 +160,17 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     let clock = store::Clock::start();
     let models = timing::Models::read(&header.disks, &arguments.models, arguments.seed)?;
     let completions = match &arguments.completions {
-        Some(path) if !models.is_empty() => Some(timing::Completions::create(path)?),
+        Some(path) if !(models.is_empty() && arguments.devices.is_empty()) => {
+            Some(Arc::new(Mutex::new(timing::Completions::create(path)?)))
+        }
         _ => None,
     };
+    let real = real::Real::open(
+        &header.disks,
+        &arguments.devices,
+        clock,
+        completions.clone(),
+    )?;
     let mut writer = Writer::create(&arguments.recording, &header)?;
     writer.keep_within(Room {
         max_bytes: arguments.max_recording,
@@ -160,6 +183,7 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     // Before the filter of system calls: a thread started later would have it, too, but not this
     // one's user.
     let timing = completions
+        .filter(|_| !models.is_empty())
         .map(|completions| timing::Timing::start(models, clock, completions))
         .transpose()?
         .map(Arc::new);
@@ -176,7 +200,7 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
         None => {
             let mount = fuse::Mount::new()?;
             seccomp::deny()?;
-            server::serve(store, mount, control, timing)?
+            server::serve(store, mount, control, timing, real)?
         }
     })
 }

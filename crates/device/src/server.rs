@@ -1,8 +1,9 @@
 //! Requests and messages, from one thread, until the agent says that it is done or is gone.
 
 use crate::{
-    control::{Control, Next},
+    control::{Control, Finished, Next},
     fuse::{Mount, Session, Step},
+    real::Real,
     store::Store,
     timing::{Timing, run_first},
 };
@@ -34,9 +35,10 @@ pub fn serve(
     mount: Mount,
     mut control: Control,
     timing: Option<Arc<Timing>>,
+    real: Option<Real>,
 ) -> Result<Outcome, Errno> {
-    let mut session = Session::new(mount.connection, timing.clone());
-    if timing.is_some() {
+    let mut session = Session::new(mount.connection, timing.clone(), real);
+    if timing.is_some() || session.real().is_some() {
         run_first();
     }
     control.ready(&store, Some(mount.root.as_fd()))?;
@@ -46,6 +48,9 @@ pub fn serve(
     loop {
         if fuse_open {
             fuse_open = serve_requests(&mut session, &mut store)?;
+        }
+        if let Some(what) = session.real().and_then(Real::failure) {
+            store.fail(&what);
         }
         control.tell_failure(&store);
         let mut waiting = [
@@ -67,8 +72,7 @@ pub fn serve(
             Ok(_) if !waiting[0].revents().is_empty() => match control.step(&mut store)? {
                 Next::Serve => {}
                 Next::Finish => {
-                    let timed = timing.as_deref().map_or(Ok(()), Timing::finish);
-                    control.finished(timed.and_then(|()| store.finish()))?;
+                    control.finished(finish(store, timing.as_deref(), session.real()))?;
                     return Ok(Outcome::Finished);
                 }
                 Next::Gone => {
@@ -81,6 +85,32 @@ pub fn serve(
             Err(errno) => return Err(errno),
         }
     }
+}
+
+/// Finish everything that is recorded.
+fn finish(
+    mut store: Store,
+    timing: Option<&Timing>,
+    real: Option<&Real>,
+) -> fscost_recording::Result<Finished> {
+    timing.map_or(Ok(()), Timing::finish)?;
+    let mut devices = None;
+    if let Some(real) = real {
+        real.finish()?;
+        if let Some(what) = real.failure() {
+            store.fail(&what);
+        }
+        match real.accounts(store.disks()) {
+            Ok(accounts) => devices = Some(accounts),
+            Err(error) => store.fail(&format!("counters of a real disk: {error}")),
+        }
+    }
+    let (totals, summary) = store.finish()?;
+    Ok(Finished {
+        totals,
+        summary,
+        devices,
+    })
 }
 
 /// Serve until none waits; `false` when the mount is gone.

@@ -5,7 +5,7 @@ use fscost_recording::{
     fail_point,
 };
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 /// All disks of a cell, behind one clock and one recording.
 pub struct Store {
@@ -130,6 +130,25 @@ impl Store {
         Ok(())
     }
 
+    /// Log a read that something else carries out.
+    pub fn log_read(&mut self, request: Request) -> Result<()> {
+        self.log(request).map(drop)
+    }
+
+    /// Of a read, the ranges that nothing has been written to, counted from its beginning.
+    pub fn unwritten(&self, request: &Request) -> Vec<Range<usize>> {
+        let Some(map) = self.maps.get(usize::from(request.disk)) else {
+            return Vec::new();
+        };
+        map.segments(request.offset, request.length)
+            .filter(|segment| segment.location.is_none())
+            .map(|segment| {
+                let begin = (segment.offset - request.offset) as usize;
+                begin..begin + segment.length as usize
+            })
+            .collect()
+    }
+
     fn log(&mut self, request: Request) -> Result<fscost_recording::Location> {
         self.writer.append(Event {
             submit_ns: request.submit_ns,
@@ -146,7 +165,11 @@ impl Store {
     /// Refuse every further request: a thread panicked amid one, and what is logged may not be in
     /// the map.
     pub fn fail_after_panic(&mut self) {
-        let what = "a request ended in a panic: a defect of fscost";
+        self.fail("a request ended in a panic: a defect of fscost");
+    }
+
+    /// Refuse every further request.
+    pub fn fail(&mut self, what: &str) {
         self.writer.fail(ErrorKind::Io, what);
     }
 

@@ -142,7 +142,7 @@ def compare(
         logical_block_size=logical_block_size,
         physical_block_size=physical_block_size,
     )
-    place = Place(lab, out, resume, trust, erase_device, force, dry_run)
+    place = Place(lab, out, resume, trust, tuple(erase_device or ()), force, dry_run)
     if resume is not None:
         if out is not None or runs or lists:
             option = "--out" if out is not None else "--run" if runs else "-L"

@@ -1,26 +1,31 @@
 """Which lab a run is made in."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from fscost import matrix
 from fscost.errors import HostError, InputError
 from fscost.lab.base import Lab
 from fscost.lab.fake import FakeLab
-from fscost.lab.native import NativeLab, RealDevice, claim
+from fscost.lab.native import NativeLab, RealDevice
 from fscost.lab.vm import KERNELS, VmLab
 from fscost.run import RunSpec
 from fscost.run.lock import HOST
 from fscost.view.grid import plain
 
-__all__ = ["AUTO", "KERNELS", "choose_lab", "real_device"]
+__all__ = ["AUTO", "KERNELS", "choose_lab"]
 
 AUTO = "auto"
 
 
 def choose_lab(
-    name: str, spec: RunSpec, device: RealDevice | None = None, modules: Sequence[str] = ()
+    name: str,
+    spec: RunSpec,
+    device: RealDevice | None = None,
+    modules: Sequence[str] = (),
+    real_disks: Mapping[str, RealDevice] = MappingProxyType({}),
 ) -> tuple[Lab, str]:
     """The lab, and the lock that keeps others out of it. `fake:OPTIONS` is for tests; it measures nothing and disturbs nobody."""
     kind, _, options = name.partition(":")
@@ -34,7 +39,11 @@ def choose_lab(
         )
     if name == AUTO:
         name, because = (
-            ("vm", "") if kernels else ("native", "") if device is not None else _where(spec)
+            ("vm", "")
+            if kernels
+            else ("native", "")
+            if device is not None or real_disks
+            else _where(spec)
         )
         if because:
             print(plain(f"lab vm, because {because}"), file=sys.stderr)
@@ -44,12 +53,17 @@ def choose_lab(
                 f"--kernel {kernels[0]} is for guests, and --lab native is this machine's own kernel",
                 "leave one of the two out",
             )
-        return NativeLab(device=device), HOST
+        return NativeLab(device=device, real_disks=real_disks), HOST
     if name == "vm":
         if device is not None:
             raise InputError(
                 "--device is for the native lab: a guest has recorded disks only",
                 "leave one of the two out",
+            )
+        if real_disks:
+            raise InputError(
+                f"--disk with {next(iter(real_disks))} is for the native lab: a guest has recorded disks only",
+                "leave out --lab vm, or name a device model",
             )
         if spec.writable or spec.network:
             raise InputError(
@@ -97,29 +111,3 @@ def _where(spec: RunSpec) -> tuple[str, str]:
 
 def _say(line: str) -> None:
     print(plain(line), file=sys.stderr, flush=True)
-
-
-def real_device(device: str | None, erase: str | None, force: bool) -> RealDevice | None:
-    """The block device that a person gave up, checked by the lab."""
-    if device is None:
-        if force:
-            raise InputError(
-                "--force goes with --device, which is missing",
-                "leave it out: only a real device can hold something",
-            )
-        if erase is not None:
-            raise InputError(
-                "--erase-device confirms --device, which is missing",
-                f"--device {erase} --erase-device {erase}",
-            )
-        return None
-    claimed = claim(Path(device), None if erase is None else Path(erase), force)
-    openers = claimed.openers()
-    if openers:
-        print(
-            plain(
-                f"{claimed.path} is open in {', '.join(openers)}, which may write to it or read what is gone"
-            ),
-            file=sys.stderr,
-        )
-    return claimed

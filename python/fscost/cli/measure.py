@@ -9,9 +9,10 @@ from pathlib import Path
 from fscost import run
 from fscost.cli import hooks
 from fscost.cli.diff import show
-from fscost.cli.labs import choose_lab, real_device
+from fscost.cli.labs import choose_lab
 from fscost.cli.output.emit import Outputs
 from fscost.cli.progress import progress
+from fscost.cli.real_devices import real_device, real_disks, refuse_unneeded, with_real_disks
 from fscost.cli.request import Request, to_spec
 from fscost.errors import InputError
 from fscost.lab.base import Lab
@@ -32,7 +33,7 @@ class Place:
     out: Path | None
     resume: Path | None
     trust: bool
-    erase_device: str | None
+    erase_device: tuple[str, ...]
     force: bool
     dry_run: bool
 
@@ -78,12 +79,15 @@ def measure(asked: Request, place: Place) -> RunOutcome | None:
         command_line=sys.argv,
         device_bytes=None if claimed is None else claimed.size_bytes,
     )
+    disks = real_disks(spec.profiles, place.erase_device, place.force)
+    refuse_unneeded([claimed, *disks.values()], place.erase_device, place.force)
+    spec = with_real_disks(spec, disks, is_sized=asked.size is not None)
     if place.resume is None and place.out is None:
         spec = replace(spec, folder=run.default_folder(spec.name or spec.workload.name))
     for one, other in run.same_profiles(spec.profiles):
         same = f"'{one}' and '{other}' are the same profile"
         print(plain(f"{same}: what differs between them is noise"), file=sys.stderr)
-    chosen, lock = choose_lab(place.lab, spec, claimed, asked.modules)
+    chosen, lock = choose_lab(place.lab, spec, claimed, asked.modules, disks)
     if place.dry_run:
         for title, own in (("setup", asked.setup), ("cleanup", asked.cleanup)):
             if own:

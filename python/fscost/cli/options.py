@@ -304,7 +304,7 @@ Disk = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=MODEL[,size=SIZE]",
-        help="Give a disk the time of a device of `fscost devices` or FILE.toml; repeat.",
+        help="Give a disk the time of a device of `fscost devices` or FILE.toml, or record a real one, /dev/X, ERASED; repeat.",
         rich_help_panel=_DISK,
     ),
 ]
@@ -323,9 +323,11 @@ Device = Annotated[
     ),
 ]
 EraseDevice = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        metavar="/dev/X", help="Confirms --device: the same path again.", rich_help_panel=_DISK
+        metavar="/dev/X",
+        help="Confirms --device, or a device of --disk: the same path again; repeat.",
+        rich_help_panel=_DISK,
     ),
 ]
 Force = Annotated[

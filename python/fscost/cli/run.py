@@ -59,7 +59,7 @@ def run(
         }
     _check(file, chosen)
     where = found.lab if lab == AUTO and found.lab else lab
-    place = Place(where, out, None, trust, None, False, dry_run)
+    place = Place(where, out, None, trust, (), False, dry_run)
     outputs = Outputs(json)
     if len(chosen) > 1:
         raise typer.Exit(several(chosen, place, outputs))

@@ -19,7 +19,7 @@ be written is one `InputError` or `HostError`.
 """
 
 from fscost.files.place import trusted_owners
-from fscost.files.read import content, open_regular
+from fscost.files.read import content, is_device_name, open_regular
 from fscost.files.trust import make_folder, own_folder, remove_folders
 from fscost.files.write import check_output, creating, growing, replacing, require_space, seal
 
@@ -28,6 +28,7 @@ __all__ = [
     "content",
     "creating",
     "growing",
+    "is_device_name",
     "make_folder",
     "open_regular",
     "own_folder",

@@ -35,3 +35,9 @@ def content(file: IO[bytes], most_bytes: int) -> bytes | None:
     would be one that can change."""
     found = file.read(most_bytes + 1)
     return found if len(found) <= most_bytes else None
+
+
+def is_device_name(name: str) -> bool:
+    """True for the path of a device, where a name or a TOML file may stand as well. Nothing is
+    looked at: it may have gone."""
+    return name.startswith("/dev/") and not name.endswith(".toml")

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from fscost import files
+
 
 @dataclass(frozen=True)
 class DiskSpec:
@@ -12,8 +14,14 @@ class DiskSpec:
     logical_block_bytes: int = 512
     physical_block_bytes: int = 4096
     model: str = ""
-    """Device model that times its requests: a name of the catalogue, or the path of a TOML file;
-    empty: none, requests complete at once."""
+    """Device model that times its requests: a name of the catalogue, or the path of a TOML file.
+    Or a real device that carries them out: its path below /dev. Empty: requests complete at
+    once."""
+
+    @property
+    def device(self) -> str:
+        """Path of the real device behind it; empty where there is none."""
+        return self.model if files.is_device_name(self.model) else ""
 
 
 @dataclass(frozen=True)

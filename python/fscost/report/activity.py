@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from fscost import files
 from fscost.results import CELLS, RunResults
+from fscost.view.times import model_name
 
 FOLDER = "activity"
 _COLUMNS = ("submit_ns", "op", "offset", "length", "latency_ns")
@@ -55,7 +56,7 @@ def _measured(facts: Mapping[str, Any]) -> tuple[int, int]:
 def _timed_as(facts: Mapping[str, Any], disk: str) -> str:
     match facts.get("device_models"):
         case {**models} if isinstance(model := models.get(disk), str):
-            return f", timed as {Path(model).stem}"
+            return f", {'on' if files.is_device_name(model) else 'timed as'} {model_name(model)}"
     return ""
 
 

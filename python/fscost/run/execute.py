@@ -176,11 +176,12 @@ class _Run:
 
     def _read_smart(self, store: RunStore, when: str) -> None:
         """The drive's own counters. A resumed run keeps those of its beginning."""
-        if self.spec.device is None:
+        device = self.spec.only_device
+        if device is None:
             return
         readings = store.manifest.environment.setdefault("smart", {})
         if when == "after" or when not in readings:
-            readings[when] = smart.read(self.spec.device)
+            readings[when] = smart.read(device)
             store.save()
 
     def _end(self, store: RunStore, state: str, because: str) -> None:

@@ -110,6 +110,14 @@ class RunSpec:
         _check_options(self)
 
     @property
+    def only_device(self) -> Path | None:
+        """The real device of the run, if it has exactly one."""
+        disks = (disk for profile in self.profiles for disk in profile.disks)
+        found = {Path(disk.device) for disk in disks if disk.device}
+        found |= {self.device} if self.device is not None else set()
+        return found.pop() if len(found) == 1 else None
+
+    @property
     def options(self) -> dict[str, Any]:
         """What every cell is run with; part of what a resumed run must have in common with its
         first part."""

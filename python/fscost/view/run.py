@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fscost import stats, wear
+from fscost import files, stats, wear
 from fscost.errors import InputError, did_you_mean
 from fscost.host import smart
 from fscost.results import TOTAL, CellRecord, RunResults, written
@@ -253,7 +253,11 @@ def _device_model(results: RunResults) -> str:
         else f" on {kind}"
     )
     of_profiles = (models(results, name) for name in results.manifest.profile_names)
-    timed = [f"{disk} timed as {name}" for each in of_profiles for disk, name in each.items()]
+    timed = [
+        f"{disk} {'is' if files.is_device_name(name) else 'timed as'} {name}"
+        for each in of_profiles
+        for disk, name in each.items()
+    ]
     return "; ".join(dict.fromkeys([f"{model}{where}", *timed]))
 
 

@@ -1,30 +1,39 @@
-"""Times of the disks that have a device model: one line for each profile and disk."""
+"""Times of the disks that have a device model, or a real device behind them: one line for each
+profile and disk."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from fscost import files
 from fscost.results import TOTAL, RunResults
 from fscost.stats import Row
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.units import human_count, human_ns
 
 _OPS = ("read", "write", "flush")
-_TITLE = "Modelled disks, all measured phases; latencies: median, 99th percentile"
+_TITLE = "{} disks, all measured phases; latencies: median, 99th percentile"
 
 
 def models(results: RunResults, profile: str) -> dict[str, str]:
-    """The model of each disk of a profile that has one, by the disk's name."""
+    """The model of each disk of a profile that has one, or its real device, by the disk's name."""
     found = (each for each in results.manifest.profiles if each["name"] == profile)
     disks = (disk for each in found for disk in each.get("disks", ()))
-    return {disk["name"]: Path(disk["model"]).stem for disk in disks if disk.get("model")}
+    return {disk["name"]: model_name(disk["model"]) for disk in disks if disk.get("model")}
+
+
+def model_name(model: str) -> str:
+    """A model as people know it; the path of a real device."""
+    return model if files.is_device_name(model) else Path(model).stem
 
 
 def disk_times(results: RunResults, rows: Sequence[Row], profiles: Sequence[str]) -> Grid:
-    """Of each modelled disk; no rows where there is none. `rows`: those of each disk, too."""
+    """Of each timed disk; no rows where there is none. `rows`: those of each disk, too."""
     values = {(row.profile, row.disk, row.metric): row.median for row in rows if row.phase == TOTAL}
     lines = []
+    kinds: set[bool] = set()
     for profile in profiles:
         of_disks = models(results, profile)
+        kinds |= {files.is_device_name(model) for model in of_disks.values()}
         several = any(of == profile and disk for of, disk, _ in values)
         for disk, model in of_disks.items():
 
@@ -49,7 +58,8 @@ def disk_times(results: RunResults, rows: Sequence[Row], profiles: Sequence[str]
                 ]
             )
     head = ("profile", "disk: model", *_OPS, "busy", "depth", "late p99")
-    return Grid(_TITLE, head, lines, left=(0, 1))
+    title = "Modelled and real" if len(kinds) > 1 else "Real" if True in kinds else "Modelled"
+    return Grid(_TITLE.format(title), head, lines, left=(0, 1))
 
 
 def _both(median: float | None, most: float | None) -> str:

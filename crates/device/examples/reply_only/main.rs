@@ -9,6 +9,9 @@ mod control;
 #[path = "../../src/fuse/mod.rs"]
 mod fuse;
 #[allow(dead_code)]
+#[path = "../../src/real/mod.rs"]
+mod real;
+#[allow(dead_code)]
 #[path = "../../src/server.rs"]
 mod server;
 mod store;
@@ -44,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // SAFETY: the agent opened the descriptor for us alone; nothing else in this process uses it.
     let socket = unsafe { OwnedFd::from_raw_fd(arguments.control_fd) };
     let control = control::Control::new(socket, true);
-    server::serve(store, fuse::Mount::new()?, control, None)?;
+    server::serve(store, fuse::Mount::new()?, control, None, None)?;
     Ok(())
 }
 

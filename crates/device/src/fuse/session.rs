@@ -5,6 +5,7 @@ use super::protocol::{
     ReadIn, StatfsOut, WriteIn, WriteOut, opcode,
 };
 use crate::{
+    real::{Outcome, Real},
     store::{Request, Store},
     timing::Timing,
 };
@@ -44,6 +45,7 @@ pub struct Session {
     arguments: [u8; ARGUMENTS_BYTES],
     read_buffer: Vec<u8>,
     timing: Option<Arc<Timing>>,
+    real: Option<Real>,
 }
 
 /// What to answer.
@@ -55,14 +57,20 @@ enum Reply<'a> {
 
 impl Session {
     /// Serve the kernel's requests of `connection` (non-blocking). Replies of disks that have a
-    /// model are sent by `timing`.
-    pub fn new(connection: OwnedFd, timing: Option<Arc<Timing>>) -> Self {
+    /// model are sent by `timing`, those of real disks by the threads of `real`.
+    pub fn new(connection: OwnedFd, timing: Option<Arc<Timing>>, real: Option<Real>) -> Self {
         Self {
             connection: Arc::new(connection),
             arguments: [0; ARGUMENTS_BYTES],
             read_buffer: vec![0; MAX_REQUEST_BYTES],
             timing,
+            real,
         }
+    }
+
+    /// The real disks.
+    pub fn real(&self) -> Option<&Real> {
+        self.real.as_ref()
     }
 
     /// To wait on.
@@ -216,13 +224,22 @@ impl Session {
         mut request: Request,
         store: &mut Store,
     ) -> Result<(), Errno> {
+        let length = request.length as usize;
+        if let Some(real) = &self.real
+            && let Some(disk) = real.of(request.disk)
+        {
+            let connection = Arc::clone(&self.connection);
+            let reply =
+                move |done: Outcome<'_>| answer_for_device(&connection, unique, request, done);
+            real.carry_out(disk, request, store, reply);
+            return Ok(());
+        }
         let timing = self.timing.as_ref();
         let ticket = timing
             .and_then(|timing| timing.submit(store.requests(), std::slice::from_ref(&request)));
         if let Some(ticket) = &ticket {
             request.submit_ns = ticket.submit_ns;
         }
-        let length = request.length as usize;
         let done = if request.op == Op::Read {
             store.read(request, &mut self.read_buffer[..length])
         } else {
@@ -327,6 +344,28 @@ impl Session {
             ),
         }
     }
+}
+
+/// A connection that is gone ends the session, too.
+fn answer_for_device(connection: &OwnedFd, unique: u64, request: Request, done: Outcome<'_>) {
+    let written = WriteOut {
+        size: request.length as u32,
+        padding: 0,
+    };
+    let reply = match (&done, request.op) {
+        (Err(error), _) => Reply::Error(Errno::from_io_error(error).unwrap_or(Errno::IO)),
+        (Ok(_), Op::Write) => Reply::Bytes(written.as_bytes()),
+        (Ok(content), _) => Reply::Bytes(content),
+    };
+    let header = header_of(unique, &reply);
+    let body: &[u8] = match &reply {
+        Reply::Bytes(body) => body,
+        _ => &[],
+    };
+    let _ = send(
+        connection,
+        &[IoSlice::new(header.as_bytes()), IoSlice::new(body)],
+    );
 }
 
 fn header_of(unique: u64, reply: &Reply) -> OutHeader {

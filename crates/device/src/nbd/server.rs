@@ -2,7 +2,7 @@
 
 use super::{handshake, protocol::Error, transmission};
 use crate::{
-    control::{Control, Next},
+    control::{Control, Finished, Next},
     server::{IDLE, Outcome},
     store::Store,
     timing::Timing,
@@ -154,6 +154,11 @@ pub fn serve(
                         };
                         let timed = shared.timing().map_or(Ok(()), Timing::finish);
                         let finished = timed.and_then(|()| store.finish());
+                        let finished = finished.map(|(totals, summary)| Finished {
+                            totals,
+                            summary,
+                            devices: None,
+                        });
                         if next == Next::Gone {
                             return Ok(Outcome::AgentGone);
                         }

@@ -11,7 +11,7 @@ mod timer;
 
 pub use completions::Completions;
 pub use models::Models;
-pub use queue::{Reply, Ticket};
+pub use queue::{Part, Reply, Ticket};
 pub use timer::run_first;
 
 use crate::store::{Clock, Request};
@@ -23,6 +23,9 @@ use std::{
 };
 use timer::{Timer, Waiter};
 
+/// The file of completions, which models and real disks share.
+pub type SharedCompletions = Arc<Mutex<Completions>>;
+
 /// The models of a cell's disks, and the replies that wait for them.
 pub struct Timing {
     shared: Arc<Shared>,
@@ -31,7 +34,7 @@ pub struct Timing {
 
 struct Shared {
     state: Mutex<State>,
-    completions: Mutex<Completions>,
+    completions: SharedCompletions,
     timer: Timer,
     clock: Clock,
 }
@@ -43,13 +46,13 @@ struct State {
 
 impl Timing {
     /// Start the thread that sends replies.
-    pub fn start(models: Models, clock: Clock, completions: Completions) -> io::Result<Self> {
+    pub fn start(models: Models, clock: Clock, completions: SharedCompletions) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 queue: Queue::new(models.devices),
                 is_ending: false,
             }),
-            completions: Mutex::new(completions),
+            completions,
             timer: Timer::new(clock)?,
             clock,
         });
@@ -133,12 +136,13 @@ impl Shared {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// What a mutex guards, whoever panicked while holding it.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Without its sender, each request would hang in the kernel for ever.
-struct AbortOnPanic;
+/// Without its sender or its device, a request would hang in the kernel for ever.
+pub struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {
     fn drop(&mut self) {

@@ -9,7 +9,7 @@ from typing import Any
 from fscost import capture, files, host, profile
 from fscost.errors import DiskFullError, FscostError, HostError
 from fscost.lab.base import CellResult, LabOptions
-from fscost.lab.cell import plan
+from fscost.lab.cell import plan, real_disks
 from fscost.lab.cell.completions import Completions
 from fscost.lab.cell.events import Event, Failed, OverdueError, ProtocolError
 from fscost.lab.cell.samples import samples
@@ -160,6 +160,7 @@ def _prove(paths: plan.Paths, story: Story, result: CellResult) -> tuple[str, st
         completions = Completions(paths.completions) if plan.timed_disks(result.cell) else None
         _, result.recorded = capture.write_requests(paths.recording, paths.requests, completions)
         different = capture.differences(result.recorded, kernel)
+        different += real_disks.differences(result.facts.get("recording"))
         if different:
             return "conservation", "the recording and the kernel disagree: " + "; ".join(different)
     except DiskFullError as error:
@@ -220,7 +221,7 @@ def _last_words(errors: Path) -> str:
 
 
 def _write_models(cell: Cell, options: LabOptions, paths: plan.Paths) -> None:
-    for disk in plan.timed_disks(cell):
+    for disk in plan.modelled_disks(cell):
         with files.creating(paths.model(disk.name)) as file:
             file.write(options.device_models[disk.model].encode())
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from fscost.errors import InputError
@@ -85,8 +86,13 @@ def disk_sizes_bytes(cell: Cell, disk_size_bytes: int) -> dict[str, int]:
     return {disk.name: disk.size_bytes or disk_size_bytes for disk in cell.profile.disks}
 
 
-def disk_server(cell: Cell, options: LabOptions, binaries: Binaries) -> list[str]:
-    """The command of the disk server."""
+def disk_server(
+    cell: Cell,
+    options: LabOptions,
+    binaries: Binaries,
+    identities: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+) -> list[str]:
+    """The command of the disk server. `identities`: of real devices, by path."""
     sizes = disk_sizes_bytes(cell, options.disk_size_bytes)
     command = [
         str(binaries.disk),
@@ -101,19 +107,33 @@ def disk_server(cell: Cell, options: LabOptions, binaries: Binaries) -> list[str
             "--disk",
             f"{disk.name}={sizes[disk.name]},logical={disk.logical_block_bytes},physical={disk.physical_block_bytes}",
         ]
-    return command + _timing(cell, Paths(options.cell_dir.absolute()))
+    return command + _timing(cell, Paths(options.cell_dir.absolute()), identities)
 
 
 def timed_disks(cell: Cell) -> list[DiskSpec]:
-    """The disks that have a device model."""
+    """The disks that have a device model, or a real device behind them."""
     return [disk for disk in cell.profile.disks if disk.model]
 
 
-def _timing(cell: Cell, paths: Paths) -> list[str]:
-    """What the disk server is told of models; nothing where no disk has one."""
+def modelled_disks(cell: Cell) -> list[DiskSpec]:
+    """The disks that have a device model."""
+    return [disk for disk in timed_disks(cell) if not disk.device]
+
+
+def real_disks(cell: Cell) -> list[DiskSpec]:
+    """The disks whose requests a real device carries out."""
+    return [disk for disk in timed_disks(cell) if disk.device]
+
+
+def _timing(cell: Cell, paths: Paths, identities: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """What the disk server is told of models and devices; nothing where no disk has one."""
     words = []
-    for disk in timed_disks(cell):
+    for disk in modelled_disks(cell):
         words += ["--model", f"{disk.name}={paths.model(disk.name)}"]
+    for disk in real_disks(cell):
+        identity = identities[disk.device]
+        numbers = ",".join(str(identity[key]) for key in ("major", "minor", "diskseq"))
+        words += ["--device", f"{disk.name}={disk.device},{numbers}"]
     if words:
         words += ["--seed", str(cell.seed), "--completions", str(paths.completions)]
     return words

@@ -3,8 +3,9 @@ own."""
 
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from fscost import capture, host
@@ -31,7 +32,8 @@ class NativeLab:
     """Root, FUSE and loop devices; file systems limited to what this kernel has.
 
     `device` is a real block device that a person gave up (`real_device.claim`); cells then run on
-    it and nothing is recorded.
+    it and nothing is recorded. `real_disks` are others, by the path that a disk of a profile gives
+    them: they carry out what is recorded.
     """
 
     name = "native"
@@ -41,10 +43,12 @@ class NativeLab:
         binaries: Binaries | None = None,
         device: RealDevice | None = None,
         plan_format: PlanFormat = plan_of,
+        real_disks: Mapping[str, RealDevice] = MappingProxyType({}),
     ) -> None:
         self._binaries = binaries or find_binaries()
         self._device = device
         self._plan_format = plan_format
+        self._real_disks = real_disks
 
     side_by_side = 1
     """One: they would measure each other."""
@@ -103,6 +107,7 @@ class NativeLab:
     def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
         """Run the cell; on Ctrl-C it is ended, and waited for, before KeyboardInterrupt goes on."""
         self._refuse_unclaimed(options)
+        self._refuse_unclaimed_disks(cell)
         because = self.why_not(cell, self._disk_size_bytes(options))
         if because is not None:
             # The run asked before, without the disk's size; a cell that comes this far and cannot
@@ -125,9 +130,14 @@ class NativeLab:
             status = run_agent(self._binaries.agent, built, errors, deadline_s, hear)
             return f"signal {-status}" if status < 0 else f"exit status {status}"
 
-        return replace(
+        result = replace(
             measure(probed, options, built, agent, on_step, disk_model=disk_model), cell=cell
         )
+        for disk in plan.real_disks(cell):
+            result.facts.setdefault("real_disks", {})[disk.name] = self._real_disks[
+                disk.device
+            ].description
+        return result
 
     def place(self, cell: Cell, options: LabOptions) -> plan.Place:
         """Where the agent runs."""
@@ -136,7 +146,12 @@ class NativeLab:
             log=str(plan.Paths(options.cell_dir).output.absolute()),
             base=str(host.base_directory()),
             input=None if cell.workload.input is None else str(cell.workload.input.absolute()),
-            disk_server=plan.disk_server(cell, options, self._binaries)
+            disk_server=plan.disk_server(
+                cell,
+                options,
+                self._binaries,
+                {path: device.identity for path, device in self._real_disks.items()},
+            )
             if self._device is None
             else None,
             identity=None if self._device is None else self._device.identity,
@@ -165,6 +180,15 @@ class NativeLab:
                 f"{options.device} is not {self._device.path}, the device that was confirmed"
             )
         self._device.refuse_if_busy()
+
+    def _refuse_unclaimed_disks(self, cell: Cell) -> None:
+        for disk in plan.real_disks(cell):
+            if disk.device not in self._real_disks:
+                raise InputError(
+                    f"{disk.device} was not confirmed",
+                    f"--disk {disk.name}={disk.device} --erase-device {disk.device}",
+                )
+            self._real_disks[disk.device].refuse_if_busy()
 
 
 def _why_no_type(name: str) -> str | None:

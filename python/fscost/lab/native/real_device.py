@@ -55,12 +55,24 @@ class RealDevice:
     size_bytes: int
     serial: str
     model: str
+    logical_block_bytes: int
+    physical_block_bytes: int
     descriptor: "Descriptor" = field(compare=False)
 
     @property
     def identity(self) -> dict[str, int]:
         """For the agent, which opens the path once more."""
         return {"major": self.number[0], "minor": self.number[1], "diskseq": self.diskseq}
+
+    @property
+    def description(self) -> dict[str, str | int]:
+        """For the manifest."""
+        return {
+            "device": str(self.path),
+            "model": self.model,
+            "serial": self.serial,
+            "size_bytes": self.size_bytes,
+        }
 
     def refuse_if_busy(self) -> None:
         """Asked again before each cell: still the same device, and still used by nothing."""
@@ -86,16 +98,18 @@ class RealDevice:
         return sorted(found)
 
 
-def claim(device: Path, erase: Path | None, force: bool = False) -> RealDevice:
+def claim(
+    device: Path, erase: Path | None, force: bool = False, named_by: str = "--device "
+) -> RealDevice:
     """Check everything that may speak against erasing `device`; `erase` must name the same device.
-    Touches nothing."""
+    Touches nothing. `named_by`: the words before its path on the command line."""
     path = device.resolve()
     number = _number(path)
     if erase is None or erase.resolve() != path:
         shown = "nothing" if erase is None else str(erase)
         raise InputError(
             f"{device} was not confirmed: everything on it would be erased, and --erase-device names {shown}",
-            f"if that is meant: --device {device} --erase-device {device}",
+            f"if that is meant: {named_by}{device} --erase-device {device}",
         )
     _refuse_busy(path, number)
     if not force:
@@ -122,6 +136,8 @@ def _described(path: Path, descriptor: Descriptor) -> RealDevice:
         size_bytes,
         _serial(folder),
         _model(folder),
+        _queue(folder, "logical_block_size"),
+        _queue(folder, "physical_block_size"),
         descriptor,
     )
 
@@ -249,6 +265,11 @@ def _serial(folder: Path) -> str:
     """Empty for what has none; a partition's disk has it."""
     names = ("wwid", "serial", "device/wwid", "device/serial", "loop/backing_file")
     return _first(folder, *names, *(f"../{name}" for name in names))
+
+
+def _queue(folder: Path, name: str) -> int:
+    """A value of the queue; a partition's is its disk's."""
+    return int(_first(folder, f"queue/{name}", f"../queue/{name}") or 512)
 
 
 def _first(folder: Path, *names: str) -> str:

@@ -138,6 +138,11 @@ class VmLab:
         """None when the cell can run here; else what is missing and what would enable it."""
         if len(cell.profile.disks) > MAX_DISKS:
             return f"{cell.profile.name} has {len(cell.profile.disks)} disks; a guest has room for {MAX_DISKS}"
+        if real := plan.real_disks(cell):
+            return (
+                f"disk {real[0].name} is the real device {real[0].device}, and a guest has recorded"
+                " disks only; use `--lab native`"
+            )
         timed = plan.timed_disks(cell)
         if timed and self._accelerated().is_emulated:
             return (

@@ -1,0 +1,256 @@
+//! One real block device, held for as long as the server lives.
+
+use crate::store::Request;
+use fscost_recording::Op;
+use rustix::{
+    fd::OwnedFd,
+    fs::{FallocateFlags, Mode, OFlags},
+    io::Errno,
+    ioctl::{Getter, Opcode, Setter, ioctl, opcode},
+};
+use serde::Serialize;
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt as _,
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+/// `_IOR(0x12, 128, __u64)` (include/uapi/linux/fs.h).
+const BLKGETDISKSEQ: Opcode = opcode::read::<u64>(0x12, 128);
+/// `_IOR(0x12, 114, size_t)`.
+const BLKGETSIZE64: Opcode = opcode::read::<usize>(0x12, 114);
+/// `_IO(0x12, 119)`; its argument is a range, a beginning and a length.
+const BLKDISCARD: Opcode = opcode::none(0x12, 119);
+const SECTOR_BYTES: u64 = 512;
+/// A line of counters is shorter.
+const STAT_BYTES: usize = 512;
+
+/// `NAME=PATH,MAJOR,MINOR,DISKSEQ`: the device of a disk, and what tells it from another under that
+/// path.
+#[derive(Debug, Clone)]
+pub struct Named {
+    pub disk: String,
+    path: PathBuf,
+    identity: (u32, u32, u64),
+}
+
+impl Named {
+    /// Read an argument.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let form = "NAME=PATH,MAJOR,MINOR,DISKSEQ";
+        let (disk, rest) = text.split_once('=').ok_or(form)?;
+        // The path itself may have commas.
+        let mut fields = rest.rsplitn(4, ',');
+        let mut number = || fields.next().and_then(|text| text.parse::<u64>().ok());
+        let (diskseq, minor, major) = (number(), number(), number());
+        let part = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok());
+        match (part(major), part(minor), diskseq, fields.next()) {
+            (Some(major), Some(minor), Some(diskseq), Some(path)) => Ok(Self {
+                disk: disk.to_owned(),
+                path: path.into(),
+                identity: (major, minor, diskseq),
+            }),
+            _ => Err(form.into()),
+        }
+    }
+}
+
+/// The kernel's counters of a device (Documentation/block/stat.rst). Write-zeroes are writes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+    pub discard_bytes: u64,
+    pub flush_requests: u64,
+}
+
+/// An open device that nobody else has claimed.
+pub struct RealDisk {
+    descriptor: OwnedFd,
+    path: String,
+    counters: File,
+    begin: Counters,
+    accepts_discards: AtomicBool,
+}
+
+impl RealDisk {
+    /// Open it exclusively; refuse another disk under that path, and one that is too small.
+    pub fn open(named: &Named, size_bytes: u64) -> Result<Self, String> {
+        let path = named.path.display().to_string();
+        let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::EXCL | OFlags::CLOEXEC;
+        let descriptor = rustix::fs::open(&named.path, flags, Mode::empty())
+            .map_err(|errno| format!("{path}: cannot be opened for this cell alone: {errno}"))?;
+        let failed = |errno: Errno| format!("{path}: {errno}");
+        let stat = rustix::fs::fstat(&descriptor).map_err(failed)?;
+        // SAFETY: BLKGETDISKSEQ writes a u64.
+        let diskseq = unsafe { ioctl(&descriptor, Getter::<BLKGETDISKSEQ, u64>::new()) };
+        let (major, minor) = (
+            rustix::fs::major(stat.st_rdev),
+            rustix::fs::minor(stat.st_rdev),
+        );
+        let found = (major, minor, diskseq.map_err(failed)?);
+        if found != named.identity {
+            return Err(format!(
+                "{path} is not the disk that was confirmed: its major, minor and sequence number \
+                 are {found:?} and were {:?}; it was not touched",
+                named.identity
+            ));
+        }
+        // SAFETY: BLKGETSIZE64 writes a u64, whatever its number says.
+        let size = unsafe { ioctl(&descriptor, Getter::<BLKGETSIZE64, u64>::new()) };
+        let size = size.map_err(failed)?;
+        if size < size_bytes {
+            return Err(format!(
+                "{path} has {size} bytes, fewer than the {size_bytes} of disk {}",
+                named.disk
+            ));
+        }
+        let counters = File::open(format!("/sys/dev/block/{major}:{minor}/stat"));
+        let counters = counters.map_err(|error| format!("{path}: its counters: {error}"))?;
+        let begin = read_counters(&counters).map_err(|error| format!("{path}: {error}"))?;
+        Ok(Self {
+            descriptor,
+            path,
+            counters,
+            begin,
+            accepts_discards: AtomicBool::new(true),
+        })
+    }
+
+    /// Its path, as it was named.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// False once the device has refused a discard.
+    pub fn accepts_discards(&self) -> bool {
+        self.accepts_discards.load(Ordering::Relaxed)
+    }
+
+    /// What the kernel has counted since the device was opened.
+    pub fn counted(&self) -> io::Result<Counters> {
+        let now = read_counters(&self.counters)?;
+        Ok(Counters {
+            read_bytes: now.read_bytes.wrapping_sub(self.begin.read_bytes),
+            write_bytes: now.write_bytes.wrapping_sub(self.begin.write_bytes),
+            discard_bytes: now.discard_bytes.wrapping_sub(self.begin.discard_bytes),
+            flush_requests: now.flush_requests.wrapping_sub(self.begin.flush_requests),
+        })
+    }
+
+    /// Do it, and wait until the device has. `content` is what is written, or where to read to; its
+    /// address is a multiple of the page size, as direct I/O asks.
+    pub fn carry_out(&self, request: &Request, content: &mut [u8]) -> io::Result<()> {
+        match request.op {
+            Op::Read => self.read(request.offset, content),
+            Op::Write => {
+                self.write(request.offset, content)?;
+                if request.fua {
+                    rustix::fs::fdatasync(&self.descriptor)?;
+                }
+                Ok(())
+            }
+            Op::Flush => Ok(rustix::fs::fdatasync(&self.descriptor)?),
+            Op::WriteZeroes => Ok(rustix::fs::fallocate(
+                &self.descriptor,
+                FallocateFlags::ZERO_RANGE,
+                request.offset,
+                request.length,
+            )?),
+            Op::Discard | Op::Punch => self.discard(request.offset, request.length),
+            Op::Mark => Ok(()),
+        }
+    }
+
+    fn read(&self, mut offset: u64, mut into: &mut [u8]) -> io::Result<()> {
+        while !into.is_empty() {
+            match rustix::io::pread(&self.descriptor, &mut *into, offset) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    offset += count as u64;
+                    into = &mut into[count..];
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, mut offset: u64, mut content: &[u8]) -> io::Result<()> {
+        while !content.is_empty() {
+            match rustix::io::pwrite(&self.descriptor, content, offset) {
+                Ok(count) => {
+                    offset += count as u64;
+                    content = &content[count..];
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// A device without discards gets none.
+    fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
+        if !self.accepts_discards() {
+            return Ok(());
+        }
+        // SAFETY: BLKDISCARD reads two u64, which live until the call returns.
+        match unsafe {
+            ioctl(
+                &self.descriptor,
+                Setter::<BLKDISCARD, _>::new([offset, length]),
+            )
+        } {
+            Err(Errno::OPNOTSUPP) => self.accepts_discards.store(false, Ordering::Relaxed),
+            done => done?,
+        }
+        Ok(())
+    }
+}
+
+fn read_counters(file: &File) -> io::Result<Counters> {
+    let mut text = [0; STAT_BYTES];
+    let count = file.read_at(&mut text, 0)?;
+    let text = String::from_utf8_lossy(&text[..count]);
+    let fields: Vec<u64> = text
+        .split_ascii_whitespace()
+        .map_while(|f| f.parse().ok())
+        .collect();
+    let field = |index: usize| fields.get(index).copied().unwrap_or_default();
+    Ok(Counters {
+        read_bytes: field(2) * SECTOR_BYTES,
+        write_bytes: field(6) * SECTOR_BYTES,
+        discard_bytes: field(13) * SECTOR_BYTES,
+        flush_requests: field(15),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_named_with_its_numbers() {
+        let named = Named::parse("main=/dev/a,b=c,7,3,4294967296").unwrap();
+        assert_eq!(named.disk, "main");
+        assert_eq!(named.path, PathBuf::from("/dev/a,b=c"));
+        assert_eq!(named.identity, (7, 3, 1 << 32));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in [
+            "main",
+            "main=/dev/a",
+            "main=/dev/a,1,2",
+            "main=/dev/a,-1,2,3",
+            "m=7,3,1",
+        ] {
+            assert!(Named::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Threads that carry out requests on devices.
+
+use super::disk::RealDisk;
+use crate::{
+    store::{Clock, Request},
+    timing::{Part, SharedCompletions, lock, run_first},
+};
+use fscost_recording::MAX_REQUEST_BYTES;
+use std::{
+    collections::VecDeque,
+    io,
+    ops::Range,
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    thread::JoinHandle,
+};
+
+/// As many requests as FUSE has under way at once.
+const THREADS: usize = 128;
+const PAGE_BYTES: usize = 4096;
+const STACK_BYTES: usize = 128 << 10;
+
+/// What came of a request: what was read, or the error.
+pub type Outcome<'a> = io::Result<&'a [u8]>;
+
+/// A request for a device.
+pub struct Job {
+    /// Its number in the recording.
+    pub number: u64,
+    pub disk: Arc<RealDisk>,
+    pub request: Request,
+    /// Of a read or a write.
+    pub buffer: Option<Buffer>,
+    /// What to read as zeros.
+    pub unwritten: Vec<Range<usize>>,
+    pub reply: Box<dyn FnOnce(Outcome<'_>) + Send>,
+}
+
+/// Memory for direct I/O: it begins on a page.
+pub struct Buffer {
+    memory: Vec<u8>,
+    begin: usize,
+    length: usize,
+}
+
+impl Buffer {
+    fn new() -> Self {
+        let memory = vec![0; MAX_REQUEST_BYTES + PAGE_BYTES];
+        let begin = memory.as_ptr().align_offset(PAGE_BYTES);
+        Self {
+            memory,
+            begin,
+            length: 0,
+        }
+    }
+
+    /// As much as was asked for.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        &mut self.memory[self.begin..self.begin + self.length]
+    }
+}
+
+/// The threads and what they share.
+pub struct Pool {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    some: Condvar,
+    free: Mutex<Vec<Buffer>>,
+    failure: Mutex<Option<String>>,
+    completions: SharedCompletions,
+    clock: Clock,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    is_ending: bool,
+}
+
+impl Pool {
+    /// Start the threads.
+    pub fn start(clock: Clock, completions: SharedCompletions) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            some: Condvar::new(),
+            free: Mutex::default(),
+            failure: Mutex::default(),
+            completions,
+            clock,
+        });
+        let start = |number| {
+            let shared = Arc::clone(&shared);
+            let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+            builder.name(format!("device-{number}")).spawn(move || {
+                run_first();
+                shared.work();
+            })
+        };
+        let threads = (0..THREADS).map(start).collect::<io::Result<_>>()?;
+        Ok(Self {
+            shared,
+            threads: Mutex::new(threads),
+        })
+    }
+
+    /// A buffer of so many bytes, with anything in it.
+    pub fn buffer(&self, length: usize) -> Buffer {
+        let free = lock(&self.shared.free).pop();
+        let mut buffer = free.unwrap_or_else(Buffer::new);
+        buffer.length = length.min(MAX_REQUEST_BYTES);
+        buffer
+    }
+
+    /// Hand a request to a thread.
+    pub fn submit(&self, job: Job) {
+        lock(&self.shared.queue).jobs.push_back(job);
+        self.shared.some.notify_one();
+    }
+
+    /// Why a device failed first, if one did.
+    pub fn failure(&self) -> Option<String> {
+        lock(&self.shared.failure).clone()
+    }
+
+    /// Wait until all is done, and store what was noted.
+    pub fn finish(&self) -> fscost_recording::Result<()> {
+        lock(&self.shared.queue).is_ending = true;
+        self.shared.some.notify_all();
+        for thread in lock(&self.threads).drain(..) {
+            // One that panicked has ended the process.
+            let _ = thread.join();
+        }
+        lock(&self.shared.completions).finish()
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        let _guard = crate::timing::AbortOnPanic;
+        while let Some(job) = self.next() {
+            self.carry_out(job);
+        }
+    }
+
+    /// The next request, or none at the end.
+    fn next(&self) -> Option<Job> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            if queue.is_ending {
+                return None;
+            }
+            queue = self
+                .some
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn carry_out(&self, mut job: Job) {
+        let mut none = [];
+        let content = job.buffer.as_mut().map_or(&mut none[..], Buffer::bytes);
+        let done = job.disk.carry_out(&job.request, content);
+        let at_ns = self.clock.now_ns();
+        for range in job.unwritten {
+            content[range].fill(0);
+        }
+        if let Err(error) = &done {
+            self.note_failure(&job.disk, &job.request, error);
+        }
+        (job.reply)(done.map(|()| &*content));
+        let part = Part {
+            number: job.number,
+            at_ns,
+        };
+        lock(&self.completions).note(&[part], self.clock.now_ns());
+        lock(&self.free).extend(job.buffer);
+    }
+
+    fn note_failure(&self, disk: &RealDisk, request: &Request, error: &io::Error) {
+        let Request {
+            op, offset, length, ..
+        } = request;
+        let what = format!(
+            "{} failed a request ({}, {length} bytes at byte {offset}): {error}",
+            disk.path(),
+            op.name()
+        );
+        lock(&self.failure).get_or_insert(what);
+    }
+}
