@@ -4,6 +4,7 @@ said of them in words."""
 from fscost.analyze.explain import Explanation, Mark, explain, mark, measured, measured_phases
 from fscost.analyze.findings import findings
 from fscost.analyze.groups import (
+    NO_FILE,
     By,
     Group,
     Rest,
@@ -19,10 +20,12 @@ from fscost.analyze.journal import Journal, Transaction, journal
 from fscost.analyze.maps import AREAS, Maps, maps
 from fscost.analyze.recovery import BtrfsRecovery, Recovery, XfsRecovery
 from fscost.analyze.report import Report, report
+from fscost.analyze.tree import tree
 from fscost.analyze.why import Reason, why
 
 __all__ = [
     "AREAS",
+    "NO_FILE",
     "BtrfsRecovery",
     "By",
     "Explanation",
@@ -54,6 +57,7 @@ __all__ = [
     "measured_phases",
     "report",
     "total_bytes",
+    "tree",
     "unknown_bytes",
     "why",
 ]

@@ -100,7 +100,7 @@ def largest(explanation: Explanation, by: By, top: int | None) -> tuple[list[Gro
     part = (
         _texts(sums["cause"])
         if by is By.STRUCTURE
-        else _mapped(sums["structure"], lambda structure: kind(explanation, str(structure)))
+        else mapped(sums["structure"], lambda structure: kind(explanation, str(structure)))
     )
     order = None
     if by is By.PHASE:
@@ -130,7 +130,7 @@ def _names(sums: pa.Table, by: By) -> pa.Array:
     if by is By.FILE:
         return _texts(sums["path"]).fill_null(NO_FILE)
     if by is By.EXTENSION:
-        return _mapped(sums["path"], extension)
+        return mapped(sums["path"], extension)
     if by is By.DIRECTORY:
         return directories(sums)
     if by is By.TRANSACTION:
@@ -181,7 +181,7 @@ def _slices(explanation: Explanation) -> tuple[pa.Table, pa.Array]:
     explanation.prepare([], sliced)
     sums = sliced.table()
     digits = len(str((end - begin) // 10**9)) + 4
-    return sums, _mapped(
+    return sums, mapped(
         sums["slice"], lambda number: f"{(begin + int(number or 0) * width) / 1e9:{digits}.3f} s"
     )
 
@@ -243,7 +243,7 @@ def _encoded(column: pa.ChunkedArray | pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(numbers, array.dictionary.take(used))
 
 
-def _mapped(column: pa.ChunkedArray | pa.Array, name: Callable[[Any], str]) -> pa.Array:
+def mapped(column: pa.ChunkedArray | pa.Array, name: Callable[[Any], str]) -> pa.Array:
     """`name` of each value, asked once a value."""
     array = _column(column)
     if not pa.types.is_dictionary(array.type):

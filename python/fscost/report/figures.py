@@ -79,6 +79,15 @@ def of_recording(each: Explained, causes: Sequence[str]) -> Iterator[Figure]:
             profile,
             each.anchor,
         )
+    if each.tree.num_rows:
+        yield Figure(
+            "tree",
+            "Directories and files, by bytes written for them",
+            f"{profile}: each directory as an area of its bytes, divided into its files.",
+            charts.tree(each.tree),
+            profile,
+            each.anchor,
+        )
     for name, table in (("files", each.files), ("directories", each.directories)):
         if table.num_rows:
             about = f"{profile}: the {name} that most bytes were written for."

@@ -18,7 +18,7 @@ LARGEST = 25
 @dataclass(frozen=True)
 class Explained:
     """One recording. `anchor` names it in a page. `files` and `directories`: path, kind (data, metadata or journal),
-    write_bytes, of the `LARGEST`."""
+    write_bytes, of the `LARGEST`. `tree`: as `analyze.tree`, its names as they are shown."""
 
     profile: str
     anchor: str
@@ -29,6 +29,7 @@ class Explained:
     maps: analyze.Maps | None
     files: pa.Table
     directories: pa.Table
+    tree: pa.Table
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,15 @@ def _explained(results: RunResults, cell: CellRecord, number: int) -> Explained:
         analyze.maps(whole, whole.measured),
         listed(report.groups),
         listed(analyze.largest(report.explanation, analyze.By.DIRECTORY, LARGEST)[0]),
+        _plain(analyze.tree(report.explanation), ("directory", "name")),
     )
+
+
+def _plain(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    for name in columns:
+        texts = pa.array([plain(text) for text in table[name].to_pylist()], pa.string())
+        table = table.set_column(table.column_names.index(name), name, texts)
+    return table
 
 
 def listed(groups: Sequence[analyze.Group]) -> pa.Table:

@@ -3,6 +3,7 @@
 from fscost.report.charts.bars import causes, measure, paths, phases, structures
 from fscost.report.charts.maps import block_map, over_time, rewrites, writes_per_place
 from fscost.report.charts.style import LARGE, largest, themed
+from fscost.report.charts.tree import tree
 
 __all__ = [
     "LARGE",
@@ -16,5 +17,6 @@ __all__ = [
     "rewrites",
     "structures",
     "themed",
+    "tree",
     "writes_per_place",
 ]

@@ -16,7 +16,7 @@ from fscost.report.charts.style import (
     inline,
 )
 
-_KINDS = ("data", "metadata", "journal")
+KINDS = ("data", "metadata", "journal")
 
 
 def causes(table: pa.Table) -> Any:
@@ -37,7 +37,7 @@ def phases(table: pa.Table) -> Any:
 
 def paths(table: pa.Table) -> Any:
     """The most expensive files or directories: path, kind, write_bytes."""
-    return _stacked(table, "path", "kind", names=_KINDS)
+    return _stacked(table, "path", "kind", names=KINDS)
 
 
 def measure(table: pa.Table, unit: str) -> Any:
