@@ -131,6 +131,7 @@ def interval_event(
         "space_used_bytes": 1 << 20,
         "metadata_used_bytes": None,
         "sync_calls": None,
+        "sync_times_ns": None,
         "probe": None,
         "counters": {disk: dict(COUNTERS) for disk in disks},
         "settle_write_bytes": {},

@@ -261,13 +261,14 @@ def test_calls_for_durability_are_in_the_marks_when_they_were_made(
 import os, time
 file = os.open("f", os.O_WRONLY | os.O_CREAT)
 synced = os.open("f", os.O_WRONLY | os.O_SYNC)
-times = []
+times, took = [], []
 for call in (os.fsync, os.fdatasync, lambda _: os.write(synced, b"x")):
     time.sleep(0.1)
     os.write(file, b"data")
     times.append(time.monotonic())
     call(file)
-print("TIMES", *times)
+    took.append(time.monotonic() - times[-1])
+print("TIMES", *times, *took)
 """
     cell = bench.cell(
         spelled,
@@ -289,7 +290,16 @@ print("TIMES", *times)
     # The mark of the interval that they end: the next one's.
     assert details["sync"]["sync_calls"] == {"count": 0, "after_us": []}
     line = next(line for line in result.output.read_text().splitlines() if line.startswith("TIMES"))
-    times = [float(word) for word in line.split()[1:]]
+    numbers = [float(word) for word in line.split()[1:]]
+    times, took = numbers[:3], sorted(numbers[3:5])
     between = [later - earlier for earlier, later in pairwise(times)]
     assert 0.1 <= calls["after_us"][0] / 1e6 <= value(result, "sync", "wall_s") - sum(between)
     assert [us / 1e6 for us in calls["after_us"][1:]] == pytest.approx(between, abs=0.02)
+    # fsync and fdatasync, as long as the program itself saw them; not the write.
+    timed = [value(result, "sync", f"fsync_latency_ns_{name}") / 1e9 for name in ("p50", "max")]
+    assert all(inside <= 1.01 * whole for inside, whole in zip(timed, took, strict=True))
+    assert timed == pytest.approx(took, abs=0.02)
+    assert not any(
+        each.metric == "fsync_latency_ns_max" and each.phase == "before" for each in result.samples
+    )
+    assert [each.value / 1e9 for each in result.totals[::3]] == timed

@@ -13,7 +13,7 @@ use crate::mount::{self, MountInfo};
 use crate::namespace;
 use crate::plan::{MountPlan, Plan, Settle, StepPlan};
 use crate::schedule::Schedule;
-use crate::sync_calls::{SyncCalls, monotonic_ns};
+use crate::sync_calls::{SyncCalls, SyncTimes, monotonic_ns};
 use crate::usage::{Usage, thread_cpu_ns};
 use crate::watchdog::Watchdog;
 use rustix::fs::{Mode, OFlags};
@@ -43,6 +43,8 @@ pub struct Cell {
     pub drop_caches: OwnedFd,
     /// The workload's calls for durability, where they can be heard.
     pub sync_calls: Option<SyncCalls>,
+    /// How long they take, where that can be timed.
+    pub sync_times: Option<SyncTimes>,
     /// The kernel log.
     pub kernel_log: KernelLog,
     /// The interval under way; empty before the first.
@@ -207,6 +209,7 @@ impl Cell {
             ));
         }
         let calls = self.sync_calls.as_mut().map(SyncCalls::take).transpose()?;
+        let times = self.sync_times.as_mut().map(SyncTimes::take).transpose()?;
         let asked_ns = monotonic_ns();
         let marked_ns = match &self.control {
             Some(control) => control.mark(
@@ -236,6 +239,7 @@ impl Cell {
             interval.settle_write_bytes = disks::written_since(settle.as_ref(), &counters);
             interval.unmount_write_bytes = disks::written_since(unmount.as_ref(), &counters);
             interval.sync_calls = calls.map(|calls| calls.count);
+            interval.sync_times_ns = times;
             emit(&Event::Interval(Box::new(interval)))?;
         }
         Ok(counters)

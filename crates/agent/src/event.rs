@@ -73,6 +73,9 @@ pub struct Interval {
     pub metadata_used_bytes: Option<u64>,
     /// Calls for durability; null when they could not be counted.
     pub sync_calls: Option<u64>,
+    /// How long fsync and fdatasync took in nanoseconds, each with how many calls took so long;
+    /// null when they could not be timed.
+    pub sync_times_ns: Option<Vec<(u64, u64)>>,
     /// Pauses, if asked for.
     pub probe: Option<ProbeResult>,
     /// The kernel's block statistics of this interval, by disk.

@@ -14,7 +14,7 @@ use crate::klog::KernelLog;
 use crate::namespace::Kept;
 use crate::plan::{DiskPlan, Placeholders};
 use crate::schedule::Schedule;
-use crate::sync_calls::SyncCalls;
+use crate::sync_calls::{SyncCalls, SyncTimes};
 use crate::{namespace, reap, sandbox};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -122,6 +122,12 @@ fn prepare() -> Result<Cell> {
     let (plan, launcher, disks, cpu, drop_caches) =
         built.map_err(|error| root_cause(error, control.as_ref()))?;
     let sync_calls = listen(&plan.sync_tracepoints, &launcher.log);
+    let sync_times = SyncTimes::listen()
+        .inspect_err(|error| {
+            let log = &launcher.log;
+            log.announce(&format!("fsync is not timed: {}", error.paragraph()));
+        })
+        .ok();
     let schedule = plan.is_emulated.then(Schedule::default);
     Ok(Cell {
         plan,
@@ -131,6 +137,7 @@ fn prepare() -> Result<Cell> {
         cpu,
         drop_caches,
         sync_calls,
+        sync_times,
         kernel_log,
         step: String::new(),
         mounted: None,

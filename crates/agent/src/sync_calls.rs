@@ -2,7 +2,7 @@
 //! system got from the cell's processes.
 
 use crate::error::{Context, Kind, Result};
-use fscost_trace::Tracepoints;
+use fscost_trace::{Durations, Tracepoints};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
@@ -55,6 +55,32 @@ impl SyncCalls {
     /// follows belongs to the next interval.
     pub fn marked(&mut self, asked_ns: u64, marked_ns: Option<u64>) {
         self.marked_ns = instant_of_mark(asked_ns, marked_ns, monotonic_ns());
+    }
+}
+
+/// How long fsync(2) and fdatasync(2) take, on any file system.
+#[derive(Debug)]
+pub struct SyncTimes(Durations);
+
+impl SyncTimes {
+    /// Calls of processes that this thread starts from now on are timed.
+    pub fn listen() -> Result<Self> {
+        Durations::observe(&[
+            ("syscalls/sys_enter_fsync", "syscalls/sys_exit_fsync"),
+            (
+                "syscalls/sys_enter_fdatasync",
+                "syscalls/sys_exit_fdatasync",
+            ),
+        ])
+        .map(Self)
+        .context(Kind::Internal, || "time calls for durability")
+    }
+
+    /// Durations since the last call of this, each with how many calls took it.
+    pub fn take(&mut self) -> Result<Vec<(u64, u64)>> {
+        self.0
+            .take()
+            .context(Kind::Internal, || "time calls for durability")
     }
 }
 

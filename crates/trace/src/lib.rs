@@ -5,10 +5,12 @@
 //! descriptor, so a killed process leaves nothing behind. Descendants inherit the events; other
 //! processes are not observed.
 
+mod durations;
 mod ring;
 mod tracefs;
 
-use ring::Ring;
+pub use durations::Durations;
+use ring::{Ring, WITHOUT_THREAD};
 use std::io;
 
 /// A tracepoint could not be observed.
@@ -53,9 +55,7 @@ impl Tracepoints {
     /// process that it starts from now on.
     pub fn observe(names: &[String]) -> Result<Self> {
         let tracefs = tracefs::mount().map_err(|e| Error::new("mount tracefs", e))?;
-        let path = "/sys/devices/system/cpu/online";
-        let online =
-            std::fs::read_to_string(path).map_err(|e| Error::new(format!("read {path}"), e))?;
+        let online = online_cpus()?;
         let mut rings = Vec::new();
         for name in names {
             let id = tracefs::id(&tracefs, name)
@@ -63,7 +63,7 @@ impl Tracepoints {
             // An inherited event has a ring only if it is bound to one CPU (kernel/events/core.c,
             // `perf_mmap`).
             for cpu in cpu_list(&online) {
-                let ring = Ring::open(id, cpu);
+                let ring = Ring::open(id, cpu, WITHOUT_THREAD);
                 rings
                     .push(ring.map_err(|e| Error::new(format!("observe {name} on CPU {cpu}"), e))?);
             }
@@ -80,13 +80,18 @@ impl Tracepoints {
             passes.count += ring
                 .count()
                 .map_err(|e| Error::new("read a tracepoint's count", e))?;
-            ring.take_times(&mut passes.times_ns);
+            ring.take(|at_ns, _| passes.times_ns.push(at_ns));
         }
         passes.times_ns.sort_unstable();
         let counted = std::mem::replace(&mut self.counted, passes.count);
         passes.count -= counted;
         Ok(passes)
     }
+}
+
+fn online_cpus() -> Result<String> {
+    let path = "/sys/devices/system/cpu/online";
+    std::fs::read_to_string(path).map_err(|e| Error::new(format!("read {path}"), e))
 }
 
 /// `0-3,8` (Documentation/admin-guide/cputopology.rst).

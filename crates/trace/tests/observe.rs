@@ -2,8 +2,9 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
-use fscost_trace::Tracepoints;
+use fscost_trace::{Durations, Tracepoints};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 const EXEC: &str = "sched/sched_process_exec";
 const GETPPID: &str = "syscalls/sys_enter_getppid";
@@ -72,4 +73,66 @@ fn times_survive_many_turns_of_the_ring_and_what_has_no_room_is_only_counted() {
         "{}",
         passes.times_ns.len()
     );
+}
+
+#[test]
+fn calls_of_descendants_take_as_long_as_they_take() {
+    if observe("durations", EXEC).is_none() {
+        return;
+    }
+    let name = "clock_nanosleep";
+    let (begin, end) = (
+        format!("syscalls/sys_enter_{name}"),
+        format!("syscalls/sys_exit_{name}"),
+    );
+    let mut sleeps = Durations::observe(&[(&begin, &end)]).unwrap();
+    let begun = Instant::now();
+    let shell = "sleep 0.3 & sleep 0.1; sleep 0.1; wait";
+    assert!(
+        Command::new("/bin/sh")
+            .args(["-c", shell])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let whole = begun.elapsed();
+    let found = sleeps.take().unwrap();
+    assert_eq!(
+        found.iter().map(|(_, count)| count).sum::<u64>(),
+        3,
+        "{found:?}"
+    );
+    let all: Vec<_> = found
+        .iter()
+        .flat_map(|&(ns, count)| (0..count).map(move |_| Duration::from_nanos(ns)))
+        .collect();
+    // A rounded duration may be 0.4 % too short.
+    for (slept, asked_ms) in all.iter().zip([99, 99, 298]) {
+        assert!(
+            *slept >= Duration::from_millis(asked_ms) && *slept <= whole,
+            "{all:?}"
+        );
+    }
+    assert_eq!(sleeps.take().unwrap(), []);
+}
+
+#[test]
+fn where_a_ring_is_full_the_calls_before_are_known() {
+    if observe("full ring", EXEC).is_none() {
+        return;
+    }
+    let call = ("syscalls/sys_enter_getppid", "syscalls/sys_exit_getppid");
+    let mut calls = Durations::observe(&[call]).unwrap();
+    for calls_made in [1000, 100_000, 1000] {
+        (0..calls_made).for_each(|_| {
+            let _ = rustix::process::getppid();
+        });
+        let found = calls.take().unwrap();
+        let count = found.iter().map(|(_, count)| count).sum::<u64>();
+        if calls_made == 1000 {
+            assert_eq!(count, 1000);
+        } else {
+            assert!((10_000..100_000).contains(&count), "{count}");
+        }
+    }
 }

@@ -9,9 +9,11 @@ from fscost.capture import RecordedInterval
 from fscost.matrix import Cell
 from fscost.profile.model import Profile
 
-VIRTUAL_SECONDS = "virtual_s"
-"""Unit of times in an emulated guest, whose clock counts instructions, one a nanosecond: they are
+VIRTUAL_UNITS = {"s": "virtual_s", "ns": "virtual_ns"}
+"""Units of times in an emulated guest, whose clock counts instructions, one a nanosecond: they are
 times of no device."""
+ALL_PHASES = "total"
+"""Phase of a sample that is about all measured phases together."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class CellResult:
     status: str
     because: str = ""
     samples: list[Sample] = field(default_factory=list)
+    totals: list[Sample] = field(default_factory=list)
+    """Of all measured phases together, where that is no sum of theirs."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What the kernel really did: mountinfo, features, queue, device model, commands; JSON-able."""
     recorded: Sequence[RecordedInterval] = ()

@@ -118,6 +118,21 @@ METRICS: dict[str, Metric] = {
             "used by metadata at the end of the phase (btrfs)",
         ),
         _count("sync_calls", "fsync, fdatasync and O_SYNC writes of the commands"),
+        *(
+            Metric(
+                f"fsync_latency_ns_{name}",
+                "ns",
+                Combine.GIVEN,
+                f"{words} of the times that the commands' fsync and fdatasync calls take",
+                waits=True,
+            )
+            for name, words in (
+                ("p50", "median"),
+                ("p95", "95th percentile"),
+                ("p99", "99th percentile"),
+                ("max", "maximum"),
+            )
+        ),
         _seconds(
             "pause_s_p99",
             "99th percentile of the probe's pauses (making and removing a directory)",

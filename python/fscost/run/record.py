@@ -70,7 +70,7 @@ def _rows(cell: Cell, result: CellResult) -> list[SampleRow]:
             s.unit,
             float(s.value),
         )
-        for s in result.samples
+        for s in (*result.samples, *result.totals)
     ]
     # What is measured of the whole workload has no values of phases.
     whole = [row for row in rows if row.phase == TOTAL]

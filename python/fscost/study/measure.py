@@ -10,7 +10,7 @@ from fscost.stats import Interval
 from fscost.study.formula import Formula, Reference
 from fscost.study.model import Published, Study
 
-_VIRTUAL = "virtual_s"
+_VIRTUAL = "virtual_"
 _OF_NO_DEVICE = "the processor was emulated: its clock counts instructions, and what it waits is the emulator's time, no device's"
 
 
@@ -46,7 +46,7 @@ class Numbers:
                     shorts[row["profile"]], row["phase"], row["metric"], row["disk"]
                 )
                 samples.setdefault(reference, {})[row["repetition"]] = row["value"]
-                if row["unit"] == _VIRTUAL:
+                if row["unit"].startswith(_VIRTUAL):
                     virtual.add(reference)
         for name, parts in study.sums.items():
             virtual |= _add_sum(samples, virtual, name, parts)

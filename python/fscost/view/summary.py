@@ -28,6 +28,8 @@ _LABELS = {
     "space_used_bytes": "space used",
     "device_read_bytes": "read",
     "sync_calls": "syncs",
+    "fsync_latency_ns_p50": "fsync p50",
+    "fsync_latency_ns_p99": "fsync p99",
 }
 _SHOWN = (
     "device_write_requests",
@@ -37,8 +39,9 @@ _SHOWN = (
     "wall_s",
     "cpu_s",
 )
-_WIDE = ("device_read_bytes", "sync_calls", "write_amplification", "space_used_bytes")
-_NOISY = ("wall_s", "cpu_s")
+_FSYNC = ("fsync_latency_ns_p50", "fsync_latency_ns_p99")
+_WIDE = ("device_read_bytes", "sync_calls", *_FSYNC, "write_amplification", "space_used_bytes")
+_NOISY = ("wall_s", "cpu_s", *_FSYNC)
 _LONGEST_IN_HEADER = 14
 
 
@@ -60,7 +63,7 @@ class Ranking:
     @property
     def label(self) -> str:
         """What the metric is called above its column."""
-        virtual = "virtual " if any(row.unit == "virtual_s" for row in self.rows) else ""
+        virtual = "virtual " if any(row.unit.startswith("virtual_") for row in self.rows) else ""
         return virtual + label(self.metric)
 
 
@@ -213,7 +216,9 @@ def _is_told(row: Row | None) -> bool:
 
 
 def _header(metric: str, totals: Mapping[tuple[str, str], Row]) -> str:
-    is_virtual = any(row.metric == metric and row.unit == "virtual_s" for row in totals.values())
+    is_virtual = any(
+        row.metric == metric and row.unit.startswith("virtual_") for row in totals.values()
+    )
     return f"virtual {label(metric)}" if is_virtual else label(metric)
 
 

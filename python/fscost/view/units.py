@@ -48,7 +48,7 @@ def human(value: float, unit: str) -> str:
         return human_bytes(value)
     if unit in ("s", "virtual_s"):
         return human_seconds(value)
-    if unit == "ns":
+    if unit in ("ns", "virtual_ns"):
         return human_ns(value)
     if unit == "count":
         return human_count(value)

@@ -106,6 +106,10 @@ def test_content_survives_a_remount(run_in_guest: RunInGuest, type_: str) -> Non
     assert result.facts["inspect"]["superblock"].count("\n") > 3, "what was really made"
     if type_ in ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"):
         assert value(result, "change", "sync_calls") == 1
+    [unit] = {each.unit for each in result.totals}
+    clock = next(each.unit for each in result.samples if each.metric == "wall_s")
+    assert unit == {"s": "ns", "virtual_s": "virtual_ns"}[clock]
+    assert value(result, "change", "fsync_latency_ns_p50") > 0
 
 
 @pytest.mark.parametrize("name", EXTERNAL_JOURNALS)

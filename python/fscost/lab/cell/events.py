@@ -81,6 +81,8 @@ class Interval:
     space_used_bytes: int | None
     metadata_used_bytes: int | None
     sync_calls: int | None
+    sync_times_ns: tuple[tuple[int, int], ...] | None
+    """How long fsync and fdatasync took, ascending, each with how many calls took so long."""
     probe_interval_ms: int | None
     pauses_ns: "array[int]"
     counters: dict[str, dict[str, int]]
@@ -218,6 +220,18 @@ class _Fields:
             raise self._wrong(name, "a list of texts")
         return tuple(value)
 
+    def histogram_or_none(self, name: str) -> tuple[tuple[int, int], ...] | None:
+        """Pairs of a value and its count, ascending; None where there are none."""
+        pairs = self._value.get(name)
+        if pairs is None:
+            return None
+        if not isinstance(pairs, list) or not all(
+            isinstance(pair, list) and len(pair) == 2 and all(map(_is_count, pair))
+            for pair in pairs
+        ):
+            raise self._wrong(name, "a list of pairs of counts")
+        return tuple((value, count) for value, count in sorted(pairs))
+
     def probe(self, name: str) -> tuple[int | None, "array[int]"]:
         if self._value.get(name) is None:
             return None, array("q")
@@ -276,6 +290,7 @@ def _interval(fields: _Fields) -> Interval:
         space_used_bytes=fields.count_or_none("space_used_bytes"),
         metadata_used_bytes=fields.count_or_none("metadata_used_bytes"),
         sync_calls=fields.count_or_none("sync_calls"),
+        sync_times_ns=fields.histogram_or_none("sync_times_ns"),
         probe_interval_ms=probe_interval_ms,
         pauses_ns=pauses_ns,
         counters=fields.counters("counters"),

@@ -12,7 +12,7 @@ from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.cell import plan, real_disks
 from fscost.lab.cell.completions import Completions
 from fscost.lab.cell.events import Event, Failed, OverdueError, ProtocolError
-from fscost.lab.cell.samples import samples
+from fscost.lab.cell.samples import samples, totals
 from fscost.lab.cell.story import Story
 from fscost.matrix import Cell
 
@@ -49,6 +49,7 @@ def measure(
             result = _proven(result, paths, story)
         if result.status == "done":
             result.samples = samples(story.intervals, is_emulated)
+            result.totals = totals(story.intervals, is_emulated)
         result.facts |= {
             "disk_model": disk_model,
             "recording_on": host.folder_facts(paths.cell_dir),

@@ -1,12 +1,15 @@
 """From intervals to samples: names and units of everything measured."""
 
 import math
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 
-from fscost.lab.base import VIRTUAL_SECONDS, Sample
+from fscost.lab.base import ALL_PHASES, VIRTUAL_UNITS, Sample
 from fscost.lab.cell.events import Interval
 
 UNITS = {
@@ -33,11 +36,14 @@ UNITS = {
     "space_used_bytes": "bytes",
     "metadata_used_bytes": "bytes",
     "sync_calls": "count",
+    **dict.fromkeys((f"fsync_latency_ns_{name}" for name in ("p50", "p95", "p99", "max")), "ns"),
     "pause_s_p99": "s",
     "pause_s_max": "s",
     "probe_operations": "count",
 }
 
+_OWN = ("mkfs", "mount")
+"""Intervals whose calls are not the workload's."""
 _DEVICE = {
     "device_write_bytes": "write_bytes",
     "device_read_bytes": "read_bytes",
@@ -53,14 +59,43 @@ def samples(intervals: Iterable[Interval], is_emulated: bool = False) -> list[Sa
     """Every number of every interval: sums with an empty `disk`, and the device's numbers per disk
     where there are several.
 
-    `is_emulated`: times are by a clock that counts instructions, in `VIRTUAL_SECONDS`, so that
+    `is_emulated`: times are by a clock that counts instructions, in `VIRTUAL_UNITS`, so that
     nobody takes them for a device's.
     """
-    result = _samples(intervals)
-    return [
-        replace(each, unit=VIRTUAL_SECONDS) if is_emulated and each.unit == "s" else each
-        for each in result
+    return _by_clock(_samples(intervals), is_emulated)
+
+
+def totals(intervals: Iterable[Interval], is_emulated: bool = False) -> list[Sample]:
+    """Percentiles of the calls of all measured phases together: those of phases do not add up."""
+    times: Counter[int] = Counter()
+    for interval in intervals:
+        if interval.measured:
+            times.update(dict(interval.sync_times_ns or ()))
+    result = [
+        Sample(ALL_PHASES, True, "", metric, UNITS[metric], value)
+        for metric, value in _fsyncs(sorted(times.items()))
     ]
+    return _by_clock(result, is_emulated)
+
+
+def _by_clock(samples: list[Sample], is_emulated: bool) -> list[Sample]:
+    return [
+        replace(each, unit=VIRTUAL_UNITS.get(each.unit, each.unit)) if is_emulated else each
+        for each in samples
+    ]
+
+
+def _fsyncs(times_ns: Sequence[tuple[int, int]]) -> Iterator[tuple[str, float]]:
+    """Nearest ranks, of values with their counts."""
+    if not times_ns:
+        return
+    values, counts = zip(*times_ns, strict=True)
+    # Not numpy's: a guest may say counts whose sum no 64 bits hold.
+    ranks = list(accumulate(counts))
+    for percent in (50, 95, 99):
+        rank = -(-percent * ranks[-1] // 100)
+        yield f"fsync_latency_ns_p{percent}", float(values[bisect_left(ranks, rank)])
+    yield "fsync_latency_ns_max", float(values[-1])
 
 
 def _samples(intervals: Iterable[Interval]) -> list[Sample]:
@@ -125,6 +160,8 @@ def _values(interval: Interval) -> Iterator[tuple[str, float]]:
         yield "metadata_used_bytes", interval.metadata_used_bytes
     if interval.sync_calls is not None:
         yield "sync_calls", interval.sync_calls
+    if interval.name not in _OWN:
+        yield from _fsyncs(interval.sync_times_ns or ())
     if interval.pauses_ns:
         yield "pause_s_p99", _seconds(percentile(interval.pauses_ns, 99))
         yield "pause_s_max", _seconds(max(interval.pauses_ns))

@@ -1,0 +1,145 @@
+//! How long calls take: from a tracepoint that a thread passes first to one that it passes last.
+
+use crate::ring::{Ring, WITH_THREAD};
+use crate::{Error, Result, cpu_list, online_cpus, tracefs};
+use std::collections::HashMap;
+
+/// Bits of a duration that are kept: neighbours differ by less than 0.8 %.
+const KEPT_BITS: u32 = 8;
+
+/// Times calls from its creation until it is dropped.
+#[derive(Debug)]
+pub struct Durations {
+    rings: Vec<Side>,
+}
+
+/// One end of the calls, on one CPU.
+#[derive(Debug)]
+struct Side {
+    ring: Ring,
+    is_end: bool,
+    /// Passes taken so far, and those lost.
+    known: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Pass {
+    at_ns: u64,
+    thread: u32,
+    is_end: bool,
+}
+
+impl Durations {
+    /// Observes calls between each pair of tracepoints (`syscalls/sys_enter_fsync` and
+    /// `syscalls/sys_exit_fsync`) in this thread and in every process that it starts from now on.
+    pub fn observe(calls: &[(&str, &str)]) -> Result<Self> {
+        let tracefs = tracefs::mount().map_err(|e| Error::new("mount tracefs", e))?;
+        let online = online_cpus()?;
+        let mut rings = Vec::new();
+        let ends = calls
+            .iter()
+            .flat_map(|(begin, end)| [(begin, false), (end, true)]);
+        for (name, is_end) in ends {
+            let id = tracefs::id(&tracefs, name)
+                .map_err(|e| Error::new(format!("look up tracepoint {name}"), e))?;
+            for cpu in cpu_list(&online) {
+                let ring = Ring::open(id, cpu, WITH_THREAD)
+                    .map_err(|e| Error::new(format!("observe {name} on CPU {cpu}"), e))?;
+                rings.push(Side {
+                    ring,
+                    is_end,
+                    known: 0,
+                });
+            }
+        }
+        Ok(Self { rings })
+    }
+
+    /// Takes the calls that ended since the previous call: their durations in nanoseconds,
+    /// ascending, each with how many took it. Where a ring was full, the calls until then.
+    pub fn take(&mut self) -> Result<Vec<(u64, u64)>> {
+        let mut passes = Vec::new();
+        let mut known_until_ns = u64::MAX;
+        for side in &mut self.rings {
+            let before = passes.len();
+            // The count first: a pass between the two readings then never looks lost.
+            let count = side
+                .ring
+                .count()
+                .map_err(|e| Error::new("read a tracepoint's count", e))?;
+            let is_end = side.is_end;
+            side.ring.take(|at_ns, thread| {
+                passes.push(Pass {
+                    at_ns,
+                    thread,
+                    is_end,
+                });
+            });
+            side.known += (passes.len() - before) as u64;
+            if side.known < count {
+                let last = passes[before..].last().map_or(0, |pass| pass.at_ns);
+                known_until_ns = known_until_ns.min(last);
+                side.known = count;
+            }
+        }
+        passes.retain(|pass| pass.at_ns <= known_until_ns);
+        Ok(histogram(&mut passes))
+    }
+}
+
+fn histogram(passes: &mut [Pass]) -> Vec<(u64, u64)> {
+    passes.sort_unstable_by_key(|pass| pass.at_ns);
+    let mut begun = HashMap::new();
+    let mut found = std::collections::BTreeMap::new();
+    for pass in passes {
+        if !pass.is_end {
+            begun.insert(pass.thread, pass.at_ns);
+        } else if let Some(begin_ns) = begun.remove(&pass.thread) {
+            *found.entry(rounded(pass.at_ns - begin_ns)).or_insert(0) += 1;
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// To the nearest value of [`KEPT_BITS`] significant bits.
+fn rounded(ns: u64) -> u64 {
+    let dropped = (u64::BITS - ns.leading_zeros()).saturating_sub(KEPT_BITS);
+    let half = (1_u64 << dropped) >> 1;
+    (ns.saturating_add(half) >> dropped) << dropped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pass(at_ns: u64, thread: u32, is_end: bool) -> Pass {
+        Pass {
+            at_ns,
+            thread,
+            is_end,
+        }
+    }
+
+    #[test]
+    fn calls_of_threads_overlap() {
+        let mut passes = [
+            pass(10, 1, false),
+            pass(30, 2, true), // begun before it was observed
+            pass(20, 2, false),
+            pass(40, 1, true),
+            pass(25, 2, true),
+            pass(50, 1, false), // killed inside
+        ];
+        // Thread 2: begun at 20, ended at 25; the end at 30 has no beginning.
+        assert_eq!(histogram(&mut passes), [(5, 1), (30, 1)]);
+    }
+
+    #[test]
+    fn durations_keep_three_digits() {
+        assert_eq!(rounded(0), 0);
+        assert_eq!(rounded(255), 255);
+        for ns in [256, 999, 123_456, 1_234_567_890, u64::MAX >> 1] {
+            assert!(rounded(ns).abs_diff(ns) <= ns / 256, "{ns}");
+        }
+    }
+}
