@@ -33,7 +33,6 @@ def expected(*times: tuple[int, int]) -> list[float]:
 def test_percentiles_are_those_of_every_single_call() -> None:
     one, other = [(300, 7), (10, 90), (2000, 3)], [(10, 5), (20, 500)]
     phases = [
-        interval("mkfs", [[999_999, 9]], measured=False),
         interval("one", one),
         interval("other", other),
         interval("unmeasured", [[777_777, 1]], measured=False),

@@ -160,6 +160,8 @@ impl Cell {
         }
         self.interval(&step.name, step.measured, limit, |cell, watchdog, work| {
             work.interval.probe = cell.run_workload(step, watchdog)?;
+            work.interval.sync_times_ns =
+                cell.sync_times.as_mut().map(SyncTimes::take).transpose()?;
             if let Some(failure) = watchdog.failure() {
                 // It has killed the programs of the background too: that they ended says less.
                 return Err(failure);
@@ -209,7 +211,6 @@ impl Cell {
             ));
         }
         let calls = self.sync_calls.as_mut().map(SyncCalls::take).transpose()?;
-        let times = self.sync_times.as_mut().map(SyncTimes::take).transpose()?;
         let asked_ns = monotonic_ns();
         let marked_ns = match &self.control {
             Some(control) => control.mark(
@@ -239,7 +240,6 @@ impl Cell {
             interval.settle_write_bytes = disks::written_since(settle.as_ref(), &counters);
             interval.unmount_write_bytes = disks::written_since(unmount.as_ref(), &counters);
             interval.sync_calls = calls.map(|calls| calls.count);
-            interval.sync_times_ns = times;
             emit(&Event::Interval(Box::new(interval)))?;
         }
         Ok(counters)
@@ -260,6 +260,8 @@ impl Cell {
         let begin = if is_first { BTreeMap::new() } else { counters };
         self.step = name.to_owned();
         self.kernel_log.skip();
+        // Those of mkfs and of the agent, which syncs the disks itself.
+        self.sync_times.as_mut().map(SyncTimes::take).transpose()?;
         let watchdog = self.watchdog(name, limit)?;
         let mut work = Work::default();
         if let Some(schedule) = &mut self.schedule {

@@ -42,8 +42,6 @@ UNITS = {
     "probe_operations": "count",
 }
 
-_OWN = ("mkfs", "mount")
-"""Intervals whose calls are not the workload's."""
 _DEVICE = {
     "device_write_bytes": "write_bytes",
     "device_read_bytes": "read_bytes",
@@ -160,8 +158,7 @@ def _values(interval: Interval) -> Iterator[tuple[str, float]]:
         yield "metadata_used_bytes", interval.metadata_used_bytes
     if interval.sync_calls is not None:
         yield "sync_calls", interval.sync_calls
-    if interval.name not in _OWN:
-        yield from _fsyncs(interval.sync_times_ns or ())
+    yield from _fsyncs(interval.sync_times_ns or ())
     if interval.pauses_ns:
         yield "pause_s_p99", _seconds(percentile(interval.pauses_ns, 99))
         yield "pause_s_max", _seconds(max(interval.pauses_ns))
