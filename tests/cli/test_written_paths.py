@@ -50,6 +50,7 @@ READS = {
     ("explain", "ssd"),
     ("diff", "runs"),
     ("ls", "folder"),
+    ("serve", "folder"),
     ("replay", "source"),
     ("replay", "disk"),
     ("compare", "disk"),

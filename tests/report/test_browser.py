@@ -2,9 +2,11 @@
 
 import csv
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -15,6 +17,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 from fscost.report.html import html_text
+from fscost.report.site import Site
 from fscost.results import SAMPLES, salvaged
 from fscost.view.page import page
 
@@ -44,7 +47,8 @@ class Browser:
         self.resize(*DESK)
         file = place / "page.html"
         file.write_bytes(html_text(page(*salvaged(folder))).encode("utf-8", "backslashreplace"))
-        self.driver.get(file.as_uri())
+        self.opened = file.as_uri()
+        self.driver.get(self.opened)
         self.wait(lambda: self.driver.execute_script(DRAWN))
 
     def resize(self, width: int, height: int) -> None:
@@ -171,6 +175,17 @@ def test_pictures_carry_their_origin(hostile: Browser) -> None:
     assert '"seed":1' in svg
 
 
+def check_accessible(browser: Browser, width: int) -> None:
+    found = browser.driver.execute_script("return document.documentElement.scrollWidth")
+    assert found <= width, "nothing but tables may scroll sideways"
+    browser.driver.execute_script(AXE.read_text())
+    violations = browser.driver.execute_async_script(
+        "const done = arguments[0]; axe.run().then((found) => done(found.violations.map("
+        "(each) => `${each.id}: ${each.nodes.map((node) => node.html).slice(0, 3)}`)))"
+    )
+    assert violations == []
+
+
 @pytest.mark.parametrize("size", [DESK, PHONE])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_no_violation(hostile: Browser, size: tuple[int, int], theme: str) -> None:
@@ -180,11 +195,31 @@ def test_axe_finds_no_violation(hostile: Browser, size: tuple[int, int], theme: 
         hostile.wait(lambda: hostile.driver.execute_script(DRAWN))
     for details in hostile.all("details"):
         hostile.driver.execute_script("arguments[0].open = true", details)
-    width = hostile.driver.execute_script("return document.documentElement.scrollWidth")
-    assert width <= size[0], "nothing but tables may scroll sideways"
-    hostile.driver.execute_script(AXE.read_text())
-    found = hostile.driver.execute_async_script(
-        "const done = arguments[0]; axe.run().then((found) => done(found.violations.map("
-        "(each) => `${each.id}: ${each.nodes.map((node) => node.html).slice(0, 3)}`)))"
-    )
-    assert found == []
+    check_accessible(hostile, size[0])
+
+
+def test_the_site_is_used_by_hand(hostile_run: Path, tmp_path: Path) -> None:
+    for name in ("monday", "tuesday"):
+        shutil.copytree(hostile_run, tmp_path / name)
+    browser = Browser(hostile_run, tmp_path)
+    with Site(tmp_path, 0, trust=False) as site:
+        Thread(target=site.serve_forever, daemon=True).start()
+        try:
+            browser.driver.get(site.address)
+            for size in (DESK, PHONE):
+                browser.resize(*size)
+                check_accessible(browser, size[0])
+            browser.find("input[name=a][value=monday]").click()
+            browser.find("input[name=b][value=tuesday]").click()
+            browser.find("form[action='/compare'] button").click()
+            browser.wait(lambda: "/compare" in browser.driver.current_url)
+            check_accessible(browser, PHONE[0])
+            assert "No difference found." in browser.find("main").text
+            browser.find("a[href='/run/monday/']").click()
+            browser.wait(lambda: browser.driver.execute_script(DRAWN))
+            elsewhere = [url for url in browser.requests() if not url.startswith(site.address)]
+            assert elsewhere in ([], [browser.opened])
+            assert browser.complaints() == []
+        finally:
+            browser.driver.quit()
+            site.shutdown()

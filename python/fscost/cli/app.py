@@ -38,6 +38,7 @@ COMMANDS = {
     "diff": "Compare several runs: each profile in each run, and the ratio to the first run.",
     "ls": "List the runs in a folder, with the answer of each.",
     "report": "Write one HTML file with the answers, charts and tables of a run.",
+    "serve": "Show the runs of a folder as a small site on this machine.",
     "plot": "Draw one chart of a run as PNG, SVG or HTML.",
     "explain": "Say what each written byte was: structure, cause, file.",
     "wear": "Estimate the wear that recorded writes cause on an SSD, a card or an eMMC.",

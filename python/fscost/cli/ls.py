@@ -8,8 +8,7 @@ import typer
 from fscost.cli.lines import print_lines
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
-from fscost.results import MANIFEST, RunResults, load
-from fscost.view.run import answer
+from fscost.view.runs import listed
 
 
 def ls(
@@ -21,28 +20,7 @@ def ls(
     ] = False,
 ) -> None:
     """List the runs in a folder, with the answer of each."""
-    if not folder.is_dir():
-        raise InputError(
-            f"{folder} is no folder",
-            "name the folder that holds runs, or start one: fscost compare",
-        )
-    found = sorted(
-        each for each in folder.iterdir() if not each.is_symlink() and (each / MANIFEST).is_file()
-    )
+    found = listed(folder, trust=trust)
     if not found:
         raise InputError(f"{folder} holds no runs", "name the folder that holds runs")
-    print_lines([(str(each), _told(each, trust=trust)) for each in found])
-
-
-def _told(folder: Path, *, trust: bool) -> str:
-    """What the run found, or why that cannot be read: one bad run hides no other."""
-    try:
-        results = load(folder, trust=trust)
-    except InputError as error:
-        return f"unreadable: {error.what}"
-    return f"{_state(results)}{answer(results) or 'no cell finished'}"
-
-
-def _state(results: RunResults) -> str:
-    state = results.manifest.state
-    return "" if state == "finished" else f"({state}) "
+    print_lines([(str(run.folder), run.answer) for run in found])

@@ -1,0 +1,55 @@
+"""`fscost serve`: the runs of a folder as a small site on this machine."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fscost.cli.usage import some_path
+from fscost.errors import HostError, InputError
+from fscost.view.grid import plain
+
+PORT = 8765
+
+
+def serve(
+    folder: Annotated[
+        Path, typer.Argument(parser=some_path, metavar="DIR", help="Folder that holds runs.")
+    ] = Path("fscost-runs"),
+    port: Annotated[
+        int, typer.Option(metavar="NUMBER", help="TCP port; 0 for any that is free.")
+    ] = PORT,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Read runs that another user owns or can write to.")
+    ] = False,
+) -> None:
+    """Show the runs of a folder as a small site on this machine.
+
+    The site lists and searches the runs, shows the report of each, and compares any two. It listens
+    on 127.0.0.1 alone and changes nothing. Ctrl-C ends it.
+    """
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder} is no folder",
+            "name the folder that holds runs, or start one: fscost compare",
+        )
+    if not 0 <= port <= 65535:
+        raise InputError(f"--port {port} is no TCP port", "give 0 to 65535")
+    # Charts take a second to import, and a wrong folder must be told at once.
+    from fscost.report.site import Site
+
+    try:
+        site = Site(folder, port, trust=trust)
+    except OSError as error:
+        raise HostError(
+            f"cannot listen on 127.0.0.1:{port}: {error.strerror}",
+            "give another --port, or 0 for any that is free",
+        ) from None
+    with site:
+        print(f"{site.address} shows {plain(str(folder))}; Ctrl-C ends it", flush=True)
+        try:
+            site.serve_forever()
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+            raise

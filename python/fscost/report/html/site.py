@@ -1,0 +1,54 @@
+"""The pages of `fscost serve` that are not of a single run: a list of runs, and two beside each
+other. They hold no script."""
+
+from collections.abc import Sequence
+from functools import cache
+
+import jinja2
+
+from fscost.view.changes import Changes, grid, headline, reasons
+from fscost.view.runs import Listed
+
+
+def index(runs: Sequence[Listed], query: str = "") -> str:
+    """The list of runs; `query` is what was searched for."""
+    words = query.casefold().split()
+    shown = [run for run in runs if all(word in _searched(run) for word in words)]
+    newest_first = sorted(shown, key=lambda run: (run.started_utc, run.folder.name), reverse=True)
+    return _template("index.html.j2").render(runs=newest_first, total=len(runs), query=query)
+
+
+def compare(before: Listed, after: Listed, found: Changes) -> str:
+    """The second run against the first."""
+    return _template("compare.html.j2").render(
+        before=before,
+        after=after,
+        headline=headline(found),
+        grid=grid(found),
+        reasons=reasons(found),
+        found=found,
+    )
+
+
+def problem(title: str, what: str, remedy: str) -> str:
+    """What could not be shown, and what helps."""
+    return _template("problem.html.j2").render(title=title, what=what, remedy=remedy)
+
+
+def _searched(run: Listed) -> str:
+    return " ".join([run.name, run.title, run.lab, run.answer, *run.profiles]).casefold()
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("fscost.report.html", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _template(name: str) -> jinja2.Template:
+    return _environment().get_template(name)

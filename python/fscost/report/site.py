@@ -1,0 +1,131 @@
+"""The site of `fscost serve`: reads a folder of runs for browsers on this machine, and writes
+nothing."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
+
+from fscost.errors import FscostError
+from fscost.report.html import html_text, site
+from fscost.results import MANIFEST, load, salvaged
+from fscost.view.changes import compared
+from fscost.view.page import page
+from fscost.view.runs import Listed, key, listed
+
+LOOPBACK = "127.0.0.1"
+_MOST_PAGES = 16
+"""Pages that are kept: one is made of recordings, and takes seconds."""
+_REQUEST_LIMIT_S = 30
+
+
+class _NotFoundError(FscostError):
+    """No page has this address."""
+
+
+class Site(ThreadingHTTPServer):
+    """The server, listening. OSError where the port is taken."""
+
+    daemon_threads = True
+
+    def __init__(self, folder: Path, port: int, *, trust: bool) -> None:
+        super().__init__((LOOPBACK, port), _Handler)
+        self.folder = folder
+        self.trust = trust
+        self._pages: dict[tuple[Path, int], str] = {}
+        # The chart compiler is one for the process, and two pages would take twice the memory.
+        self._lock = Lock()
+
+    @property
+    def address(self) -> str:
+        """Of its first page."""
+        return f"http://{LOOPBACK}:{self.server_port}/"
+
+    def is_own(self, host: str) -> bool:
+        """Whether a request's Host names this server. A page elsewhere whose name is made to lead
+        to 127.0.0.1 (DNS rebinding) must not read runs."""
+        return host in {f"{name}:{self.server_port}" for name in (LOOPBACK, "localhost")}
+
+    def text(self, target: str) -> str:
+        """The page at this address. FscostError where there is none, or it cannot be made."""
+        address = urlsplit(target)
+        query = parse_qs(address.query, errors="replace")
+        parts = [part for part in address.path.split("/") if part]
+        if not parts:
+            return site.index(listed(self.folder, trust=self.trust), _one(query, "q"))
+        if parts == ["compare"]:
+            before, after = (self._run(_one(query, name)) for name in ("a", "b"))
+            results = [load(run.folder, trust=self.trust) for run in (before, after)]
+            return site.compare(before, after, compared(*results))
+        if len(parts) == 2 and parts[0] == "run":
+            return self._report(self._run(key(unquote_to_bytes(parts[1]))))
+        raise _NotFoundError("there is no such page", "begin with the list of all runs")
+
+    def _run(self, wanted: str) -> Listed:
+        """By its key: only what the folder lists is read, whatever an address says."""
+        for run in listed(self.folder, trust=self.trust):
+            if run.key == wanted:
+                return run
+        raise _NotFoundError("there is no such run", "it may have been moved; look at all runs")
+
+    def _report(self, run: Listed) -> str:
+        version = (run.folder, (run.folder / MANIFEST).stat().st_mtime_ns)
+        with self._lock:
+            if version not in self._pages:
+                text = html_text(page(*salvaged(run.folder, trust=self.trust)))
+                while len(self._pages) >= _MOST_PAGES:
+                    self._pages.pop(next(iter(self._pages)))
+                self._pages[version] = text
+            return self._pages[version]
+
+
+def _one(query: dict[str, list[str]], name: str) -> str:
+    return query.get(name, [""])[0]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Site
+    server_version = "fscost"
+    sys_version = ""
+    timeout = _REQUEST_LIMIT_S
+
+    def do_GET(self) -> None:
+        self._answer(self.wfile.write)
+
+    def do_HEAD(self) -> None:
+        self._answer(lambda _: None)
+
+    def _answer(self, write: Callable[[bytes], Any]) -> None:
+        status, text = self._page()
+        body = text.encode("utf-8", "backslashreplace")
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("X-Frame-Options", "DENY")
+        self.end_headers()
+        write(body)
+
+    def _page(self) -> tuple[HTTPStatus, str]:
+        if not self.server.is_own(self.headers.get("Host", "")):
+            return HTTPStatus.FORBIDDEN, site.problem(
+                "Refused", "this name is not the server's own", f"open {self.server.address}"
+            )
+        try:
+            return HTTPStatus.OK, self.server.text(self.path)
+        except _NotFoundError as error:
+            return HTTPStatus.NOT_FOUND, site.problem("Not found", error.what, error.remedy or "")
+        except (FscostError, OSError) as error:
+            what = error.what if isinstance(error, FscostError) else str(error)
+            remedy = (error.remedy if isinstance(error, FscostError) else None) or ""
+            title = "This cannot be shown"
+            return HTTPStatus.UNPROCESSABLE_ENTITY, site.problem(title, what, remedy)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: what is asked for is nobody's news."""

@@ -1,0 +1,75 @@
+"""The runs of a folder, each with its answer."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from fscost.errors import FscostError, InputError
+from fscost.results import MANIFEST, RunResults, load
+from fscost.view.grid import plain
+from fscost.view.run import answer
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A run of a folder. One that cannot be read has its reason as its answer, and no more."""
+
+    folder: Path
+    answer: str
+    title: str = ""
+    started_utc: str = ""
+    lab: str = ""
+    profiles: tuple[str, ...] = ()
+    is_readable: bool = True
+
+    @property
+    def name(self) -> str:
+        """The folder's, as it is shown."""
+        return plain(os.fsencode(self.folder.name).decode("utf-8", "replace"))
+
+    @property
+    def key(self) -> str:
+        """The folder's name in addresses: a name is bytes, an address is not."""
+        return key(os.fsencode(self.folder.name))
+
+
+def key(name: bytes) -> str:
+    """A name as part of an address, spelled in one way."""
+    return quote(name, safe="")
+
+
+def listed(folder: Path, *, trust: bool) -> list[Listed]:
+    """The runs right below a folder, by name; links are left out. InputError where it is no
+    folder."""
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder} is no folder",
+            "name the folder that holds runs, or start one: fscost compare",
+        )
+    found = sorted(
+        each for each in folder.iterdir() if not each.is_symlink() and (each / MANIFEST).is_file()
+    )
+    return [_listed(each, trust=trust) for each in found]
+
+
+def _listed(folder: Path, *, trust: bool) -> Listed:
+    """What the run found, or why that cannot be read: one bad run hides no other."""
+    try:
+        results = load(folder, trust=trust)
+    except FscostError as error:
+        return Listed(folder, plain(f"unreadable: {error.what}"), is_readable=False)
+    manifest = results.manifest
+    return Listed(
+        folder,
+        f"{_state(results)}{answer(results) or 'no cell finished'}",
+        plain(manifest.name),
+        plain(manifest.started_utc),
+        plain(manifest.lab),
+        tuple(map(plain, manifest.profile_names)),
+    )
+
+
+def _state(results: RunResults) -> str:
+    state = results.manifest.state
+    return "" if state == "finished" else f"({state}) "
