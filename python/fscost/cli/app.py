@@ -44,6 +44,7 @@ COMMANDS = {
     "wear": "Estimate the wear that recorded writes cause on an SSD, a card or an eMMC.",
     "replay": "Estimate how long a disk, a card or an SSD would have taken for recorded requests.",
     "devices": "List the devices whose wear and latency are modelled, with the source of each number.",
+    "calibrate": "Measure a block device with fio, and write its model as TOML.",
     "profiles": "List the profiles that have a name of their own, one line each.",
     "workloads": "List the built-in workloads, one line each.",
     "doctor": "Look at what the labs need; exit 2 when no cell can run here in either.",

@@ -1,6 +1,6 @@
 """The native lab: this machine's own kernel, disks that are recorded."""
 
 from fscost.lab.native.lab import NativeLab
-from fscost.lab.native.real_device import RealDevice, claim
+from fscost.lab.native.real_device import RealDevice, claim, look_at
 
-__all__ = ["NativeLab", "RealDevice", "claim"]
+__all__ = ["NativeLab", "RealDevice", "claim", "look_at"]

@@ -10,6 +10,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -83,6 +84,23 @@ class RealDevice:
             )
         _refuse_busy(self.path, self.number)
 
+    @property
+    def is_rotational(self) -> bool:
+        """What the kernel says."""
+        return _queue(_sysfs(self.number), "rotational", 0) == 1
+
+    @contextlib.contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Keep others from mounting it meanwhile; refuse another disk under that path."""
+        self.refuse_if_busy()
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+        try:
+            if _number_of(os.fstat(descriptor)) != self.number:
+                raise HostError(f"{self.path} is not the disk that was named", "start again")
+            yield
+        finally:
+            os.close(descriptor)
+
     def openers(self) -> list[str]:
         """Other processes that have it open without claiming it, as a virtual machine or a database
         may."""
@@ -114,6 +132,13 @@ def claim(
     _refuse_busy(path, number)
     if not force:
         _refuse_signature(path, number)
+    return _described(path, Descriptor(path))
+
+
+def look_at(device: Path) -> RealDevice:
+    """A device that is only read; refused while something else uses it."""
+    path = device.resolve()
+    _refuse_busy(path, _number(path))
     return _described(path, Descriptor(path))
 
 
@@ -267,9 +292,9 @@ def _serial(folder: Path) -> str:
     return _first(folder, *names, *(f"../{name}" for name in names))
 
 
-def _queue(folder: Path, name: str) -> int:
+def _queue(folder: Path, name: str, default: int = 512) -> int:
     """A value of the queue; a partition's is its disk's."""
-    return int(_first(folder, f"queue/{name}", f"../queue/{name}") or 512)
+    return int(_first(folder, f"queue/{name}", f"../queue/{name}") or default)
 
 
 def _first(folder: Path, *names: str) -> str:

@@ -1,0 +1,201 @@
+"""Parameters of models that do what was measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fscost import devices, latency
+from fscost.calibrate.fio import (
+    DEEP,
+    LARGE_BYTES,
+    OF_FLASH,
+    OF_HARD_DISKS,
+    SHORT_SHARE,
+    Answer,
+    Job,
+)
+from fscost.calibrate.fio import SMALL_BYTES as SMALL
+
+Value = int | float | bool
+_DIES = 32
+_SPARE = 4
+"""So many times faster than what was measured is a part that shall not be the bottleneck."""
+_UNBUFFERED = 2
+_MEAN_ROOT = 8 / 15
+"""Mean of the square root of the distance of two random points on a line of length 1."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of model, and the jobs that only read."""
+
+    name: str
+    jobs: tuple[Job, ...]
+
+
+KINDS = {"flash": Kind("flash", OF_FLASH), "hard-disk": Kind("hard-disk", OF_HARD_DISKS)}
+
+
+@dataclass
+class _Section:
+    """Values with their sources. `measured` is how sources of measurements begin."""
+
+    measured: str
+    values: dict[str, tuple[Value, str]] = field(default_factory=dict)
+
+    def put(self, name: str, value: Value, how: str) -> None:
+        rounded = round(value, 3) if isinstance(value, float) else value
+        self.values[name] = (rounded, f"{self.measured}: {how}")
+
+    def assume(self, name: str, value: Value, why: str) -> None:
+        self.values[name] = (value, f"assumption: {why}")
+
+    def text(self) -> list[str]:
+        return [
+            f"{name} = {{ value = {_spelled(value)}, source = {_quoted(source)} }}"
+            for name, (value, source) in self.values.items()
+        ]
+
+
+def toml(
+    kind: str,
+    answers: Mapping[str, Answer],
+    *,
+    size_bytes: int,
+    rpm: float,
+    measured: str,
+    summary: str,
+) -> str:
+    """A device file whose section [latency] is checked; `measured`: with what, on what and when."""
+    section = _Section(measured)
+    if kind == "flash":
+        _flash(section, answers)
+    else:
+        _hard_disk(section, answers, size_bytes, rpm)
+    label = "hard disk" if kind == "hard-disk" else "flash"
+    head = [f"summary = {_quoted(summary)}", f"kind = {_quoted(label)}", "", "[latency]"]
+    text = "\n".join([*head, f'model = "{kind}"', *section.text(), ""])
+    latency.of_file(devices.parse("calibrated", "the calibrated model", text))
+    return text
+
+
+def _flash(section: _Section, answers: Mapping[str, Answer]) -> None:
+    one, deep, large = (
+        answers[name] for name in ("random-read", "deep-random-read", "sequential-read")
+    )
+    rate = int(large.bytes_per_s)
+    per_read_us = SMALL / deep.bytes_per_s * 1e6
+    is_queued = per_read_us < one.mean_us * 0.8
+    command_us = per_read_us if is_queued else 0.0
+    section.put(
+        "queue_depth",
+        DEEP if is_queued else 1,
+        f"random reads of 4 KiB are{'' if is_queued else ' not'} faster at queue depth {DEEP}",
+    )
+    section.put(
+        "command_us", command_us, f"random reads of 4 KiB at queue depth {DEEP}, time of each"
+    )
+    section.put("interface_bytes_per_s", rate, "sequential reads of 1 MiB at queue depth 8")
+    section.assume("channels", _DIES, "as many as the queue, so that the controller limits reads")
+    section.assume("channel_bytes_per_s", rate * _SPARE, "no bottleneck")
+    moved_us = SMALL / (rate * _SPARE) * 1e6
+    # A read is on the interface while its last part is on its channel.
+    page_us = max(one.median_us - command_us - moved_us, 0.0)
+    section.put("page_read_us", page_us, "random reads of 4 KiB at queue depth 1, median")
+    page_bytes = max(SMALL, _power_of_2(rate * _SPARE * page_us / 1e6 / _DIES))
+    section.assume(
+        "page_bytes", page_bytes, "large enough that the dies do not limit the interface"
+    )
+    if "random-write" in answers:
+        _flash_writes(section, answers, command_us, rate)
+    else:
+        for name, value in (("program_bytes", 1 << 16), ("program_us", 1000.0)):
+            section.assume(name, value, "writes were not measured (--write)")
+        section.assume("buffer_bytes", 4 << 20, "writes were not measured (--write)")
+    if "discard" in answers:
+        discard_us = max(answers["discard"].median_us - command_us, 0.0)
+        section.put("discard_us", discard_us, "discards of 1 MiB at queue depth 1, median")
+
+
+def _flash_writes(
+    section: _Section, answers: Mapping[str, Answer], command_us: float, rate: int
+) -> None:
+    one, synced, large = (
+        answers[name] for name in ("random-write", "synced-write", "sequential-write")
+    )
+    moved_us = SMALL / rate * 1e6
+    flush_us, how = synced.sync_median_us, "fdatasync after a random write of 4 KiB, median"
+    # Without a buffer a write takes as long as its program, and a flush finds nothing to do.
+    is_buffered = one.median_us < _UNBUFFERED * max(flush_us, 0.0)
+    program_us = flush_us - command_us if is_buffered else one.median_us - command_us - moved_us
+    if not is_buffered:
+        how = "random writes of 4 KiB at queue depth 1, median: a flush takes no longer"
+        section.put("flush_us", max(flush_us - command_us, 0.0), "fdatasync after a write, median")
+    program_us = max(program_us, 1.0)
+    section.put("program_us", program_us, how)
+    write_us = max(one.median_us - command_us - moved_us, 0.0) if is_buffered else 0.0
+    section.put("write_us", write_us, "random writes of 4 KiB at queue depth 1, median")
+    program_bytes = max(512, round(large.bytes_per_s * program_us / 1e6 / _DIES / 512) * 512)
+    section.put(
+        "program_bytes",
+        program_bytes,
+        f"sequential writes of 1 MiB at {large.bytes_per_s / 1e6:.1f} MB/s, on {_DIES} dies",
+    )
+    buffer_bytes = max(4 << 20, 2 * _DIES * program_bytes) if is_buffered else 0
+    section.assume("buffer_bytes", buffer_bytes, "two programs of each die; 0 where none was seen")
+
+
+def _hard_disk(
+    section: _Section, answers: Mapping[str, Answer], size_bytes: int, rpm: float
+) -> None:
+    outer, inner = (answers[f"{name}-read"].bytes_per_s for name in ("outer", "inner"))
+    revolution_us = 60e6 / rpm
+    same, short, whole = (
+        answers[name].mean_us for name in ("same-read", "short-random-read", "random-read")
+    )
+    # Random reads wait for half a revolution; the rest is the seek.
+    seek_us, short_seek_us = (mean_us - same - revolution_us / 2 for mean_us in (whole, short))
+    # Outer tracks hold more: the short range has fewer of the cylinders than of the bytes.
+    root = (SHORT_SHARE * (outer + inner) / (2 * outer)) ** 0.5
+    slope_us = max(seek_us - short_seek_us, 0.0) / (_MEAN_ROOT * (1 - root))
+    track_seek_us = max(seek_us - slope_us * _MEAN_ROOT, 0.0)
+    section.put("capacity_bytes", size_bytes, "size of the device")
+    section.assume("rpm", rpm, "--rpm; a device does not tell it")
+    section.assume("zones", 30, "usual")
+    track_us = revolution_us + track_seek_us
+    for name, rate in (("outer", outer), ("inner", min(inner, outer))):
+        where = "beginning" if name == "outer" else "end"
+        section.put(
+            f"{name}_track_bytes",
+            max(512, round(rate * track_us / 1e6)),
+            f"sequential reads of 1 MiB at the {where}, {rate / 1e6:.1f} MB/s",
+        )
+    section.put(
+        "track_seek_us",
+        track_seek_us,
+        f"random reads of 4 KiB in {SHORT_SHARE:.0%} of the device, mean",
+    )
+    section.put(
+        "full_seek_us", track_seek_us + slope_us, "random reads of 4 KiB on all of it, mean"
+    )
+    section.put("command_us", same, "reads of the same 4 KiB, which the buffer has, mean")
+    section.assume("interface_bytes_per_s", int(outer) * _SPARE, "no bottleneck")
+    section.assume("queue_depth", DEEP, "Serial ATA: 32 queued commands")
+    for name, count in (("read_segments", 16), ("read_segment_bytes", LARGE_BYTES)):
+        section.assume(name, count, "as hdd-7200 of the catalogue has it")
+    section.assume("read_ahead_bytes", LARGE_BYTES, "as much as a segment holds")
+    section.assume("write_cache_bytes", 16 << 20, "as hdd-7200 of the catalogue has it")
+
+
+def _power_of_2(number: float) -> int:
+    """The next one up; at most 1 MiB."""
+    return min(1 << max(0, int(number)).bit_length(), LARGE_BYTES)
+
+
+def _spelled(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _quoted(text: str) -> str:
+    """As a TOML string; what cannot be printed is left out."""
+    kept = "".join(each for each in text if each.isprintable())
+    return '"' + kept.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,53 @@
+"""A served disk with a model, as a block device: what a person would calibrate."""
+
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from fscost.lab.cell.binaries import find_binaries
+
+Served = Callable[[str, int], Path]
+
+
+@contextmanager
+def served_device(model: str, size_bytes: int, folder: Path) -> Iterator[Path]:
+    """A loop device on a disk that takes the time of `model`, the text of a TOML file."""
+    (folder / "model.toml").write_text(model)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    command = [find_binaries().disk, "serve", "--recording", folder / "recording"]
+    command += ["--completions", folder / "completions", "--control-fd", str(theirs.fileno())]
+    command += ["--disk", f"main={size_bytes}", "--model", f"main={folder / 'model.toml'}"]
+    with ours, theirs, subprocess.Popen(command, pass_fds=[theirs.fileno()]) as server:
+        try:
+            _, [mount], _, _ = socket.recv_fds(ours, 1 << 16, 1)
+            file = os.open("main", os.O_RDWR, dir_fd=mount)
+            os.close(mount)
+            attach = ["losetup", "--find", "--show", "--direct-io=on", f"/proc/self/fd/{file}"]
+            ended = subprocess.run(
+                attach, check=True, capture_output=True, text=True, pass_fds=[file]
+            )
+            os.close(file)
+            node = Path(ended.stdout.strip())
+            try:
+                yield node
+            finally:
+                subprocess.run(["losetup", "--detach", node], check=True)
+            ours.send(b'{"finish": {}}')
+            assert server.wait(30) == 0
+        finally:
+            server.kill()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with ExitStack() as stack:
+
+        def start(model: str, size_bytes: int) -> Path:
+            return stack.enter_context(served_device(model, size_bytes, tmp_path))
+
+        yield start
