@@ -3,7 +3,7 @@ and its kernel counts the bytes of each member."""
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -36,14 +36,21 @@ PARITY = {
 }
 # Without safe mode md writes no superblock between the two readings: the array has been dirty since
 # the first write.
-SHELL = f"""
+WATCH = f"""
 trace=/sys/kernel/tracing; mount -t tracefs none $trace; echo 8192 > $trace/buffer_size_kb
 [ ! -e /sys/block/md0/md/safe_mode_delay ] || echo 0 > /sys/block/md0/md/safe_mode_delay
 echo hello > other; sync
 counters() {{ grep -E ' vd[a-p] ' /proc/diskstats; }}
 direct() {{ dd if=/dev/zero of=f bs=$1 seek=$2 count=1 conv=notrunc oflag=direct status=none; }}
 echo 'dev == {MD0}' > $trace/events/block/block_bio_queue/filter
-counters; echo 1 > $trace/events/block/block_bio_queue/enable
+begin() {{ counters; echo 1 > $trace/events/block/block_bio_queue/enable; }}
+end() {{
+  echo 0 > $trace/events/block/block_bio_queue/enable; counters
+  grep block_bio_queue $trace/trace
+}}
+"""
+SHELL = f"""{WATCH}
+begin
 dd if=/dev/zero of=f bs=64k count=96 conv=fsync status=none
 for i in 7 3 50 21 9 33 60 2 44 11; do direct 16k $((i * 3)); done
 for i in 1 2 3 4 5 6 7 8; do direct 4k $((i * 37)); done
@@ -51,8 +58,26 @@ for i in 5 80 200 7 300; do dd if=f of=/dev/null bs=16k skip=$i count=2 iflag=di
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do dd if=/dev/zero of=f bs=4k seek=$((i * 101)) count=1 conv=notrunc status=none; done
 sync
 dd if=/dev/zero of=f bs=1M count=4 conv=notrunc oflag=direct status=none
-echo 0 > $trace/events/block/block_bio_queue/enable; counters
-grep block_bio_queue $trace/trace
+end
+"""
+LINEAR = "linear,members=3"
+LINEAR_KERNEL = "6.1"
+"""Debian's 6.12 has no module of this level."""
+LINEAR_DISK_BYTES = 12 << 20
+LINEAR_SHELL = f"""{WATCH}
+cat /sys/block/md0/md/dev-*/size | sed 's/^/member KiB: /'
+dd if=/dev/zero of=f bs=64k count=320 conv=fsync status=none
+begin
+for i in $(seq 0 7 319); do direct 64k $i; done
+for i in $(seq 0 41 1270); do
+  dd if=f of=/dev/null bs=16k skip=$i count=1 iflag=direct status=none
+done
+for i in $(seq 3 11 300); do
+  dd if=/dev/zero of=f bs=64k seek=$i count=1 conv=notrunc status=none
+done
+sync
+dd if=/dev/zero of=f bs=1M count=20 conv=notrunc oflag=direct status=none
+end
 """
 COUNTERS = re.compile(r"^ *\d+ +\d+ vd([a-p]) (.*)$", re.MULTILINE)
 QUEUED = re.compile(r" (\d+\.\d+): block_bio_queue: 9,0 (\w+) (\d+) \+ (\d+) ")
@@ -85,9 +110,9 @@ def queued(output: str) -> Iterator[tuple[float, str, int, int]]:
         yield float(at), flags, int(sector) * SECTOR_BYTES, int(sectors) * SECTOR_BYTES
 
 
-def modelled(output: str, spelled: str) -> list[Bytes]:
-    shape = wear.parse_array(spelled).for_disk(MEMBER_BYTES)
-    array = Array(shape.native() | {"member_bytes": [MEMBER_BYTES] * shape.members})
+def modelled(output: str, spelled: str, member_bytes: int = MEMBER_BYTES) -> list[Bytes]:
+    shape = wear.parse_array(spelled).for_disk(member_bytes)
+    array = Array(shape.native() | {"member_bytes": [member_bytes] * shape.members})
     found = [Bytes() for _ in range(shape.members)]
 
     def take(requests: list[Any]) -> None:
@@ -131,6 +156,21 @@ def test_without_parity_each_member_receives_what_the_model_says(
     assert sum(each.write for each in kernel) >= 10 << 20
     # Which copy is read depends on what else is in flight, the sum does not.
     assert sum(each.read for each in model) == sum(each.read for each in kernel)
+
+
+def test_each_member_of_a_linear_array_receives_what_the_model_says(guests: Bench) -> None:
+    """The file lies on all three members, which the file system fills one after the other."""
+    cell = guests.cell("ext4 -b 1024 on md -l linear -n 3", Step("work", LINEAR_SHELL))
+    cell = replace(cell, profile=replace(cell.profile, kernel=LINEAR_KERNEL))
+    result = guests.done(cell, disk_size_bytes=LINEAR_DISK_BYTES)
+    assert result.output is not None
+    output = result.output.read_text()
+    [member_kib] = set(re.findall(r"^member KiB: (\d+)$", output, re.MULTILINE))
+    model = modelled(output, LINEAR, int(member_kib) << 10)
+    kernel = counted(output, len(model))
+    assert model == kernel
+    assert min(each.write for each in kernel) >= 4 << 20
+    assert min(each.read for each in kernel) >= 64 << 10
 
 
 @pytest.mark.parametrize(("flags", "spelled"), PARITY.items())
