@@ -26,6 +26,7 @@ METRICS = {
     "wall_s": "s",
     "pause_s_p99": "s",
     "pause_s_max": "s",
+    "modelled_elapsed_s": "s",
 }
 
 

@@ -44,6 +44,14 @@ def test_the_most_and_the_least() -> None:
     assert formula.value({a: 2.0, b: 6.0}, {}) == 3.0
 
 
+def test_a_spread_is_of_all_that_is_in_its_brackets() -> None:
+    formula = Formula.parse("spread(a.x / a.y)", "m")
+    assert formula.is_spread
+    assert formula.references == {Reference("a", "x", "m"), Reference("a", "y", "m")}
+    assert Formula.parse("spread(a.x)", "m").only is None
+    assert not Formula.parse("a.x", "m").is_spread
+
+
 def test_a_zero_divisor_is_said_not_hidden() -> None:
     formula = Formula.parse("a.x / a.y", "m")
     with pytest.raises(ZeroDivisionError):
@@ -56,6 +64,8 @@ def test_a_zero_divisor_is_said_not_hidden() -> None:
         "",
         "a.b +",
         "a.b ** 2",
+        "2 * spread(a.b)",
+        "spread(a.b, a.c)",
         "a.b.c.d",
         "__import__('os')",
         "a['b']",

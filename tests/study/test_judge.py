@@ -70,6 +70,28 @@ def test_a_claim_is_what_its_criteria_are_together(outcomes: str, expected: Verd
     assert verdict([letters[letter] for letter in outcomes]) is expected
 
 
+@pytest.mark.parametrize(
+    ("seconds", "expected", "spread"),
+    [
+        ((100, 80, 120), Verdict.REPRODUCED, 0.4),
+        ((100, 90, 110), Verdict.NOT_REPRODUCED, 0.2),
+        ((100,), Verdict.CANNOT_BE_TOLD, None),
+    ],
+)
+def test_a_spread_is_judged_by_the_repetitions_themselves(
+    reported: Reported, seconds: tuple[float, ...], expected: Verdict, spread: float | None
+) -> None:
+    def number(short: str, phase: str, metric: str, repetition: int) -> float:
+        return seconds[repetition]
+
+    claim = the(reported("noatime-raid", number, repetitions=len(seconds)), "The spread between")
+    assert claim.verdict is expected
+    for entry in claim.criteria:
+        assert entry.published is None
+        assert entry.measured.interval is not None
+        assert entry.measured.interval.low == spread
+
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_published_figures_meet_the_rules_made_of_them(name: str) -> None:
     """Else a rule would not say what the source says."""

@@ -5,6 +5,7 @@ strict.make`.
 hyphens are written as underscores. `PROFILE.PHASE@DISK` and
 `PROFILE.PHASE@DISK.METRIC` are those of one disk, `PROFILE@DISK.METRIC` its total. A bare name is a
 constant (an option of the workload). In a table, `it` stands for the profile of the column.
+`spread(FORMULA)` is (largest − smallest) ÷ median of the formula's values in all repetitions.
 """
 
 import ast
@@ -21,7 +22,8 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Div: operator.truediv,
 }
 _FUNCTIONS: Mapping[str, Callable[[list[float]], float]] = {"max": max, "min": min}
-_REMEDY = "a formula has numbers, + - * / ( ), max(…), min(…), names of constants, PROFILE.PHASE and PROFILE.PHASE.METRIC; of one disk, PROFILE.PHASE@DISK.METRIC"
+_REMEDY = "a formula has numbers, + - * / ( ), max(…), min(…), spread(…) around all of it, names of constants, PROFILE.PHASE and PROFILE.PHASE.METRIC; of one disk, PROFILE.PHASE@DISK.METRIC"
+_SPREAD = "spread"
 _AT = "_at_disk_"
 """`@` for Python's parser, to which it is an operator like `*`."""
 
@@ -42,22 +44,24 @@ class Reference:
 
 @dataclass(frozen=True)
 class Formula:
-    """A checked formula. `value` needs a number for each of `references` and `constants`."""
+    """A checked formula. `value` needs a number for each of `references` and `constants`.
+    `is_spread`: wanted is how far its values of single repetitions lie apart."""
 
     text: str
     tree: ast.expr
     metric: str
     it: str = ""
+    is_spread: bool = False
 
     @staticmethod
     def parse(text: str, metric: str, it: str = "") -> "Formula":
         """`metric` is what PROFILE.PHASE means; InputError names what is no part of a formula."""
         try:
-            formula = Formula(
-                text, ast.parse(text.strip().replace("@", f".{_AT}."), mode="eval").body, metric, it
-            )
+            tree = ast.parse(text.strip().replace("@", f".{_AT}."), mode="eval").body
         except SyntaxError as error:
             raise InputError(f"formula '{text}': {error.msg}", _REMEDY) from None
+        spread_of = _spread_of(tree)
+        formula = Formula(text, spread_of or tree, metric, it, spread_of is not None)
         formula._check(formula.tree)
         return formula
 
@@ -69,7 +73,8 @@ class Formula:
     @property
     def only(self) -> Reference | None:
         """The measured number that it is, if it is nothing else."""
-        name = self._name(self.tree) if isinstance(self.tree, ast.Attribute) else None
+        is_name = isinstance(self.tree, ast.Attribute) and not self.is_spread
+        name = self._name(self.tree) if is_name else None
         return name if isinstance(name, Reference) else None
 
     @property
@@ -149,3 +154,10 @@ class Formula:
                 raise InputError(f"formula '{self.text}': {node.value!r} is no number", _REMEDY)
         else:
             self._name(node)
+
+
+def _spread_of(tree: ast.expr) -> ast.expr | None:
+    """The formula inside `spread(…)`; None for any other."""
+    if not isinstance(tree, ast.Call) or ast.unparse(tree.func) != _SPREAD:
+        return None
+    return tree.args[0] if len(tree.args) == 1 and not tree.keywords else None

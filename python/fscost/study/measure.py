@@ -83,7 +83,7 @@ class Numbers:
                 return Measured(None, f"a divisor is zero in repetition {repetition}")
         virtual = formula.references & self.virtual
         return Measured(
-            stats.interval(values),
+            _spread(values) if formula.is_spread else stats.interval(values),
             _OF_NO_DEVICE if any(_waits(ref) for ref in virtual) else "",
             bool(virtual),
         )
@@ -112,14 +112,22 @@ def _add_sum(
     return found
 
 
+def _spread(values: Sequence[float]) -> Interval:
+    """The spread of these repetitions themselves, so its interval has no width."""
+    found = stats.spread(values)
+    return Interval(len(values), found or 0.0, found, found)
+
+
 def _waits(reference: Reference) -> bool:
     return reference.metric in METRICS and METRICS[reference.metric].waits
 
 
 def published_value(formula: Formula | None, published: Published) -> float | None:
-    """The same formula over the source's own figures; None where the source has not got them."""
+    """The same formula over the source's own figures; None where the source has not got them. It
+    has one value of each, which have no spread."""
     if (
         formula is None
+        or formula.is_spread
         or not formula.references <= published.values.keys()
         or not formula.constants <= published.constants.keys()
     ):
