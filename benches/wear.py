@@ -1,7 +1,7 @@
 """How fast the SSD model takes writes: units a second of CPU time, memory, and the ratio to a naive
 replay.
 
-    benches/wear.py [CAPACITY_GIB]      (default: 256)
+    benches/wear.py [CAPACITY_GIB] [--mqsim PROGRAM]     (default: 256, and MQSim if it is on PATH)
 
 28 % over-provisioning, 4 KiB units, blocks of 1,024 units, greedy collection, steady state. The
 clock is the thread's CPU time, because machines
@@ -9,12 +9,16 @@ are shared; a neighbour that takes the caches and the memory's bandwidth still s
 load is printed too.
 """
 
+import argparse
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+
+import mqsim
 
 ROOT = Path(__file__).resolve().parents[1]
 PROFILE = {
@@ -40,12 +44,12 @@ _BYTES = re.compile(r"([\d.]+) bytes for each physical unit")
 
 
 def build() -> Path:
-    """The program that writes to a model."""
+    """The folder of the programs that write to a model."""
     target = ROOT / "target" / "bench"
     command = ["cargo", "build", "--release", "--quiet", "--locked", "--target-dir", target]
-    program = ["--package", "fscost-ssd", "--example", "write_speed"]
-    subprocess.run([*command, *program], cwd=ROOT, check=True, env=os.environ | PROFILE)
-    return target / "release/examples/write_speed"
+    programs = ["--package", "fscost-ssd", "--examples"]
+    subprocess.run([*command, *programs], cwd=ROOT, check=True, env=os.environ | PROFILE)
+    return target / "release/examples"
 
 
 def run(program: Path, *arguments: str) -> str:
@@ -62,10 +66,27 @@ def measured(
     return runs, float(_BYTES.findall(answer)[0])
 
 
+def beside_mqsim(simulator: Path, model: Path) -> str:
+    """The table of both, or why there is none."""
+    with tempfile.TemporaryDirectory() as name:
+        trace = Path(name) / "trace"
+        mqsim.write_trace(trace)
+        try:
+            played = mqsim.play_mqsim(simulator, trace, Path(name))
+        except (OSError, mqsim.MQSimError) as error:
+            return f"MQSim ({simulator}): not compared: {error}"
+        return mqsim.table(mqsim.play_model(model, trace), played)
+
+
 def main() -> None:
     """Print the table; exit 1 where a budget is missed."""
-    gib = sys.argv[1] if len(sys.argv) > 1 else "256"
-    program = build()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("capacity_gib", nargs="?", default="256")
+    parser.add_argument("--mqsim", type=Path, help="program to compare with (default: from PATH)")
+    arguments = parser.parse_args()
+    gib = arguments.capacity_gib
+    programs = build()
+    program = programs / "write_speed"
     print(
         f"{gib} GiB, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors;"
         " million units of 4 KiB a second of CPU time"
@@ -104,9 +125,11 @@ def main() -> None:
         f"naive replay of 4 GiB (hash map, scan for the victim): {naive:.2f} M units/s;"
         f" this model at 4 GiB: {small / naive:.1f} times that"
     )
-    for other in ("MQSim", "simplessd-standalone"):
-        where = shutil.which(other)
-        print(f"{other}: {where or 'not on PATH, not compared'}")
+    simulator = arguments.mqsim or shutil.which("MQSim")
+    if simulator is None:
+        print("MQSim: not on PATH, not compared; name it with --mqsim")
+    else:
+        print(beside_mqsim(Path(simulator).absolute(), programs / "play_trace"))
     if missed:
         sys.exit(f"missed: {', '.join(missed)}")
 

@@ -82,6 +82,9 @@ fn raid10_copies_are_near_far_or_offset() {
         (far[7].as_str(), far[15].as_str()),
         ("28 29 30 31", "31 28 29 30")
     );
+    // Two near and two far copies: each chunk is on all four members.
+    let both = of(0x202, 4, 16);
+    assert_eq!((both[0].as_str(), both[8].as_str()), ("0 0 1 1", "1 1 0 0"));
 }
 
 #[test]
@@ -94,6 +97,21 @@ fn raid0_of_different_sizes_has_zones_and_the_layout_says_how_chunks_are_dealt()
     assert_eq!(by_zone, ["0 1 2", "- 3 4", "- 5 6"]);
     let linear = drawn(&map(Level::Linear, 0, &sizes), 3, 3);
     assert_eq!(linear, ["0 1 4", "- 2 5", "- 3 6"]);
+}
+
+/// `linear_conf()` rounds each member down to whole chunks.
+#[test]
+fn linear_uses_whole_chunks_of_each_member() {
+    let sizes = [100 * KIB, 32 * KIB, 191 * KIB];
+    let linear = map(Level::Linear, 0, &sizes);
+    assert_eq!(linear.size_bytes(), 3 * 64 * KIB);
+    assert_eq!(drawn(&linear, 3, 3), ["0 - 1", "- - 2", "- - -"]);
+    let (places, length) = linear.places(64 * KIB);
+    let second = Place {
+        member: 2,
+        offset: 0,
+    };
+    assert_eq!((places.as_slice(), length), (&[second][..], 128 * KIB));
 }
 
 #[test]

@@ -149,6 +149,76 @@ fn closed_form_raid4_parity_receives_half_of_all_small_writes() {
     assert_eq!(loads[4].redundant_write_bytes, loads[4].write_bytes);
 }
 
+/// What the cache holds is not read again: a second block of a row of five members reads no more.
+#[test]
+fn blocks_in_the_cache_are_not_read_again_until_another_row_takes_their_place() {
+    let rows = |cached_stripes| {
+        let options = WritePath {
+            cached_stripes,
+            ..COLD
+        };
+        array(Level::Raid5, LEFT_SYMMETRIC, 5, options)
+    };
+    let read = |array: &mut Array, writes: &[(u64, u64)]| -> u64 {
+        sum(&loads(array, writes.iter().copied()), |load| {
+            load.preread_bytes
+        }) / BLOCK
+    };
+    // Blocks of row 0, and of the first row of the next stripe of chunks.
+    let (first, second, other) = ((0, BLOCK), (64 * KIB, BLOCK), (256 * KIB, BLOCK));
+    let mut raid5 = rows(1);
+    assert_eq!(
+        read(&mut raid5, &[first]),
+        2,
+        "its old content and the parity"
+    );
+    assert_eq!(
+        read(&mut raid5, &[first]),
+        0,
+        "read before, and written since"
+    );
+    assert_eq!(read(&mut raid5, &[second]), 1, "the parity is known");
+    assert_eq!(read(&mut raid5, &[other]), 2, "takes the only entry");
+    assert_eq!(read(&mut raid5, &[first]), 2, "forgotten");
+    // With two entries the row that was used longest ago is forgotten.
+    let mut raid5 = rows(2);
+    let third = (512 * KIB, BLOCK);
+    assert_eq!(read(&mut raid5, &[first, other, first, third]), 6);
+    assert_eq!(read(&mut raid5, &[first]), 0, "used after the other row");
+    assert_eq!(read(&mut raid5, &[other]), 2);
+    // Reconstruction reads what is missing: with three of four data blocks known, the fourth.
+    let of = |up_to_date| Row {
+        data: 0b1111,
+        parity: 0b1_0000,
+        new: 0b1,
+        overwritten: 0b1,
+        up_to_date,
+    };
+    assert_eq!(of(0b110).method(Rmw::Never), (Method::Reconstruct, 0b1000));
+    assert_eq!(
+        of(0b1_1111).method(Rmw::WhenNoMoreReads),
+        (Method::Reconstruct, 0)
+    );
+}
+
+#[test]
+fn requests_of_members_are_at_most_as_large_as_disks_take() {
+    let options = WritePath {
+        cached_stripes: 4096,
+        ..COLD
+    };
+    let mut raid5 = array(Level::Raid5, LEFT_SYMMETRIC, 3, options);
+    let mut out = Vec::new();
+    raid5.write(0, 6144 * KIB, &mut out).unwrap();
+    raid5.settle(&mut out);
+    let written: u64 = out.iter().map(|request| request.bytes).sum();
+    assert_eq!(written, 3 * 3072 * KIB);
+    assert_eq!(
+        out.iter().map(|request| request.bytes).max(),
+        Some(1280 * KIB)
+    );
+}
+
 /// "One member does all the work": a rewritten block keeps one member of RAID 0 busy, and two of
 /// RAID 5 equally.
 #[test]

@@ -8,6 +8,7 @@ use fastrand::Rng;
 use fscost_ssd::{
     Charge, ChargesByTag, Error, Geometry, NoCharges, PageMap, PageMapOptions, Translation, Write,
 };
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::{HashMap, HashSet};
 
 const UNITS_PER_BLOCK: u32 = 1024;
@@ -135,15 +136,10 @@ fn naive(geometry: &Geometry) {
     );
 }
 
-/// CPU time of this thread: the first number of schedstat is nanoseconds on a processor
-/// (Documentation/scheduler/sched-stats.rst).
+/// CPU time of this thread.
 fn cpu_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let first = text
-        .split(' ')
-        .next()
-        .and_then(|word| word.parse::<f64>().ok());
-    first.unwrap_or(f64::NAN) / 1e9
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// The most memory that this process had (proc(5), VmHWM).

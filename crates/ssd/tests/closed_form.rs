@@ -291,6 +291,56 @@ fn closed_form_bast() {
     }
 }
 
+/// facts/ftl.md §3.4: an extent that is one block, written in order, replaces it without a copy. Of
+/// a shorter one the rest of the block is copied.
+#[test]
+fn closed_form_whole_blocks_of_log_blocks_are_switched_without_copies() {
+    let b = BLOCK_UNITS;
+    let device = |association| {
+        let options = LogBlocks {
+            association,
+            log_blocks: 8,
+        };
+        LogBlockMap::new(block_geometry(256, 8, b), options, NoCharges).unwrap()
+    };
+    for association in [Association::Block, Association::Full] {
+        let mut device = device(association);
+        fill(&mut device);
+        let before = device.counters();
+        for block in (0..256).chain([5; 100]) {
+            device.write_all(&[extent(block * b, b)]);
+        }
+        // The log blocks that wait are merged by what comes after them.
+        assert_eq!(
+            (device.counters() - before).copied_units,
+            0,
+            "{association:?}"
+        );
+        assert!(
+            (device.counters() - before).erases >= 356 - 8,
+            "{association:?}"
+        );
+    }
+    // Eight units of each block, from its beginning: a partial merge copies the other 56.
+    let mut device = device(Association::Block);
+    fill(&mut device);
+    let before = device.counters();
+    for block in 0..256 {
+        device.write_all(&[extent(block * b, 8)]);
+    }
+    let done = device.counters() - before;
+    assert_eq!(done.copied_units, (256 - 8) * u64::from(b - 8));
+}
+
+fn extent(first: u32, count: u32) -> Write {
+    Write {
+        first,
+        count,
+        tag: 0,
+        stream: 0,
+    }
+}
+
 #[test]
 fn closed_form_fast() {
     for (data_blocks, logs) in [(1024, 8), (1024, 64), (1024, 256), (16384, 64)] {
