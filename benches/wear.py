@@ -43,11 +43,11 @@ _LINE = re.compile(
 _BYTES = re.compile(r"([\d.]+) bytes for each physical unit")
 
 
-def build() -> Path:
-    """The folder of the programs that write to a model."""
+def build(package: str = "fscost-ssd") -> Path:
+    """The folder of the package's examples, which write to its model."""
     target = ROOT / "target" / "bench"
     command = ["cargo", "build", "--release", "--quiet", "--locked", "--target-dir", target]
-    programs = ["--package", "fscost-ssd", "--examples"]
+    programs = ["--package", package, "--examples"]
     subprocess.run([*command, *programs], cwd=ROOT, check=True, env=os.environ | PROFILE)
     return target / "release/examples"
 
