@@ -162,8 +162,8 @@ def _run(command: Sequence[str], folder: Path) -> tuple[float, str]:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            preexec_fn=_limit_cpu,
         )
+        resource.prlimit(process.pid, resource.RLIMIT_CPU, (_MOST_CPU_S, _MOST_CPU_S + 1))
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
@@ -174,10 +174,6 @@ def _run(command: Sequence[str], folder: Path) -> tuple[float, str]:
         last = (text.strip().splitlines() or ["nothing"])[-1]
         raise MQSimError(f"it exited with status {process.returncode}; its last words: {last}")
     return usage.ru_utime + usage.ru_stime, text
-
-
-def _limit_cpu() -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU_S, _MOST_CPU_S + 1))
 
 
 def _configuration() -> ElementTree.Element:

@@ -70,3 +70,11 @@ def test_a_sentence_breaks_between_words_only(width: int) -> None:
     for line in shown:
         assert not re.search(r"\d$", line) or line.endswith("ext4"), line
         assert not re.match(r"(MiB|%|min|s\b)", line), line
+
+
+def test_joined_names_part_behind_a_plus() -> None:
+    assert layout.wrapped("times+new_inode+inode_removed", 16) == [
+        "times+new_inode+",
+        "inode_removed",
+    ]
+    assert layout.wrapped("5 + 10", 5) == ["5 +", "10"]

@@ -10,6 +10,8 @@ from fscost.view.grid import Grid
 
 _LONGEST_WORD = 24
 """A longer word may be broken."""
+_BEHIND_PLUS = r"(?<=\w\+)(?=\w)"
+"""Joined names, as of causes, may part there."""
 _TIE = "\u00a0"
 """A blank that no line breaks at; it is a blank again in what is printed."""
 _TIES = re.compile(
@@ -17,18 +19,21 @@ _TIES = re.compile(
 )
 
 
+class _Wrapper(textwrap.TextWrapper):
+    wordsep_simple_re = re.compile(rf"([\t\n\x0b\x0c\r ]+|{_BEHIND_PLUS})")
+
+
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
     """At blanks; lines after the first begin with `indent`."""
     lines = []
     for part in text.split("\n"):
         tied = _TIES.sub(_TIE, part)
-        found = textwrap.wrap(
-            tied,
+        found = _Wrapper(
             max(width, 1),
             subsequent_indent=indent,
             break_on_hyphens=False,
             drop_whitespace=True,
-        )
+        ).wrap(tied)
         lines += [line.replace(_TIE, " ") for line in found] or [""]
     return lines
 
@@ -69,7 +74,10 @@ def _columns(grid: Grid) -> list[list[str]]:
 def _longest_word(text: str) -> int:
     return min(
         _LONGEST_WORD,
-        max((len(word) for word in re.split(r"[ \n]", _TIES.sub(_TIE, text))), default=0),
+        max(
+            (len(word) for word in re.split(rf"[ \n]|{_BEHIND_PLUS}", _TIES.sub(_TIE, text))),
+            default=0,
+        ),
     )
 
 

@@ -31,10 +31,13 @@ def human_ns(value: float) -> str:
 
 
 def human_years(value: float) -> str:
-    """Years from one year on, else days."""
+    """In the largest unit of which it is at least one: years, days, h or min."""
     if value >= 1000:
         return "> 999 years"
-    return f"{_three_digits(value)} years" if value >= 1 else f"{_three_digits(value * 365)} days"
+    for unit, of_a_year in (("years", 1), ("days", 365), ("h", 365 * 24)):
+        if value * of_a_year >= 1:
+            return f"{_three_digits(value * of_a_year)} {unit}"
+    return f"{_three_digits(value * 365 * 24 * 60)} min"
 
 
 def human_count(value: float) -> str:

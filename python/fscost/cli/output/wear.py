@@ -124,20 +124,28 @@ def _firsts(report: Report) -> list[Entry]:
 
 
 def _summary(report: Report) -> Grid:
+    """A sweep has its steps in a column of their own, and each profile's name once."""
     header = (
         "profile",
+        *(["spare"] if report.is_sweep else []),
         "host",
         "NAND",
         "WA",
-        "whole WA",
-        "spare",
+        *([] if report.is_sweep else ["whole WA"]),
+        "effective" if report.is_sweep else "spare",
         "TBW",
         "runs",
         "lasts",
     )
-    lines = []
+    lines: list[list[str]] = []
+    named = ""
     for found in report.groups():
         first = found[0]
+        name = _name(first)
+        label = [name]
+        if report.is_sweep:
+            label = ["" if name == named else name, first.variant.removeprefix("spare ")]
+            named = name
 
         def median(values: Sequence[float | None]) -> float | None:
             known = [value for value in values if value is not None]
@@ -148,13 +156,14 @@ def _summary(report: Report) -> Grid:
             median([each.host_write_bytes for each in wears]),
             median([each.nand_write_bytes for each in wears]),
         )
+        whole = _ratio(median([each.stack_amplification for each in wears]))
         lines.append(
             [
-                _name(first),
+                *label,
                 _bytes(host),
                 _bytes(nand),
                 _ratio(median([each.device_amplification for each in wears])),
-                _ratio(median([each.stack_amplification for each in wears])),
+                *([] if report.is_sweep else [whole]),
                 f"{first.wear.effective_spare:.1%}",
                 _terabytes(median([each.life.host_write_bytes for each in wears])),
                 _count(median([each.life.runs for each in wears])),
@@ -216,10 +225,7 @@ def _size(report: Report) -> str:
 
 def _name(entry: Entry) -> str:
     disk = "" if entry.wear.disk == "main" else entry.wear.disk
-    return (
-        plain(", ".join(word for word in (entry.profile, disk, entry.variant) if word))
-        or "recording"
-    )
+    return plain(", ".join(word for word in (entry.profile, disk) if word)) or "recording"
 
 
 def wear_map(erases: NDArray[np.uint32], width: int = _MAP_COLUMNS) -> str:
