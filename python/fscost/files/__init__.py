@@ -14,11 +14,14 @@ writing by its path:
 What somebody else may have made is read with `open_regular`, and a run's folder is opened with
 `own_folder`, which refuses one that others decide about.
 
+Files made under sudo belong to the user who called it (`owner`).
+
 A symbolic link on the way is followed only where it belongs to the caller or to root. What cannot
 be written is one `InputError` or `HostError`.
 """
 
-from fscost.files.place import trusted_owners
+from fscost.files.owner import given_to_caller
+from fscost.files.place import sudo_caller, trusted_owners
 from fscost.files.read import content, is_device_name, open_regular
 from fscost.files.trust import make_folder, own_folder, remove_folders
 from fscost.files.write import check_output, creating, growing, replacing, require_space, seal
@@ -27,6 +30,7 @@ __all__ = [
     "check_output",
     "content",
     "creating",
+    "given_to_caller",
     "growing",
     "is_device_name",
     "make_folder",
@@ -36,5 +40,6 @@ __all__ = [
     "replacing",
     "require_space",
     "seal",
+    "sudo_caller",
     "trusted_owners",
 ]

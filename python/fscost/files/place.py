@@ -5,7 +5,7 @@ import os
 import stat
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -25,6 +25,9 @@ _MOST_LINKS = 40
 """As many as the kernel follows (path_resolution(7))."""
 _PROC_ROOT_INODE = 1
 """include/linux/proc_fs.h, PROC_ROOT_INO."""
+
+
+Ids = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,22 @@ def trusted_owners() -> frozenset[int]:
     caller = os.geteuid()
     sudo = os.environ.get("SUDO_UID", "")
     return frozenset({0, caller} | ({int(sudo)} if caller == 0 and sudo.isdecimal() else set()))
+
+
+def sudo_caller() -> Ids | None:
+    """User and group that called sudo; None where nobody did, or root itself."""
+    user, group = (os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID"))
+    if os.geteuid() or not (user.isdecimal() and group.isdecimal()) or int(user) == 0:
+        return None
+    return int(user), int(group)
+
+
+def give(descriptor: int, folder: int) -> None:
+    """A new file, to the caller of sudo if the folder is theirs."""
+    caller = sudo_caller()
+    if caller is not None and os.fstat(folder).st_uid == caller[0]:
+        with suppress(OSError):
+            os.fchown(descriptor, *caller)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from fscost.errors import DiskFullError, FscostError, HostError, InputError
-from fscost.files.place import Place, found, kind
+from fscost.files.place import Place, found, give, kind
 from fscost.files.read import open_regular
 
 PRIVATE = 0o600
@@ -60,6 +60,7 @@ def creating(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
         _refuse_existing(place)
         with _part(place) as part:
             yield part.file
+            give(part.file.fileno(), place.folder)
             part.sync()
             part.take_new_name()
         sync_folder(".", place.folder)
@@ -200,6 +201,7 @@ class _Part:
         descriptor = self.file.fileno()
         if old is None:
             os.fchmod(descriptor, 0o666 & ~_umask())
+            give(descriptor, self._place.folder)
             return
         new = os.fstat(descriptor)
         if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):

@@ -51,7 +51,7 @@ def execute(
 ) -> RunOutcome:
     """Run `spec` in `lab`, alone on this machine. Finished cells are on disk after each cell,
     whatever happens then."""
-    with exclusive(lock):
+    with exclusive(lock), files.given_to_caller(spec.folder.absolute()):
         return _Run(spec, lab, listener or Listener()).execute()
 
 

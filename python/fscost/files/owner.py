@@ -1,0 +1,107 @@
+"""What root makes for the user who called sudo: it is given to that user.
+
+Nothing is changed by its path. A folder is root's while root writes in it, so that nobody can put
+something else in place of what is given away; only regular files and folders of root with a single
+name are given, and none that was root's before.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from fscost.files.place import Ids, sudo_caller
+from fscost.files.trust import make_folder
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@contextmanager
+def given_to_caller(folder: Path) -> Iterator[None]:
+    """What the block makes in `folder` belongs to the caller of sudo afterwards, and `folder` and
+    the folders made for it too. Those that the block leaves empty are removed again."""
+    caller = sudo_caller()
+    if caller is None:
+        yield
+        return
+    missing = [each for each in (folder, *folder.parents) if not os.path.lexists(each)]
+    with ExitStack() as stack:
+        make_folder(folder)
+        opened = [stack.enter_context(_opened(each)) for each in missing]
+        run = opened[0] if missing else stack.enter_context(_opened(folder))
+        # Made just now, they are root's and empty but for each other; anything else was put there.
+        are_ours = all(os.fstat(each).st_uid == 0 for each in opened) and (
+            not missing or not os.listdir(run)  # noqa: PTH208  # of an open folder
+        )
+        is_known = are_ours and os.fstat(run).st_uid in (0, caller[0])
+        before = _take_back(run, caller) if is_known else frozenset[Ids]()
+        try:
+            yield
+        finally:
+            for each in missing:
+                with suppress(OSError):
+                    each.rmdir()
+            with suppress(OSError):
+                if is_known:
+                    _each(".", lambda descriptor: _give(descriptor, caller, before), run)
+                    for descriptor in opened:
+                        _give(descriptor, caller, before)
+
+
+def _take_back(folder: int, caller: Ids) -> frozenset[Ids]:
+    """All folders in it are root's from now on; returns the files that were root's already."""
+    before = set()
+
+    def take(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        if not stat.S_ISDIR(status.st_mode):
+            if status.st_uid == 0:
+                before.add((status.st_dev, status.st_ino))
+        elif status.st_uid == caller[0]:
+            os.fchown(descriptor, 0, 0)
+            os.fchmod(descriptor, stat.S_IMODE(status.st_mode) & ~0o022)
+
+    with suppress(OSError):
+        _each(".", take, folder, is_folder_first=True)
+    return frozenset(before)
+
+
+def _give(descriptor: int, caller: Ids, before: frozenset[Ids]) -> None:
+    status = os.fstat(descriptor)
+    is_folder = stat.S_ISDIR(status.st_mode)
+    is_single = is_folder or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1)
+    if is_single and status.st_uid == 0 and (status.st_dev, status.st_ino) not in before:
+        os.fchown(descriptor, *caller)
+
+
+@contextmanager
+def _opened(path: Path | str, within: int | None = None, flags: int = _FOLDER) -> Iterator[int]:
+    descriptor = os.open(path, flags, dir_fd=within)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _each(
+    path: Path | str,
+    do: Callable[[int], None],
+    within: int | None = None,
+    *,
+    is_folder_first: bool = False,
+) -> None:
+    """The folder, and every file and folder in it; no link is followed."""
+    with _opened(path, within) as folder:
+        if is_folder_first:
+            do(folder)
+        for name in os.listdir(folder):  # noqa: PTH208  # of an open folder
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if stat.S_ISDIR(status.st_mode):
+                _each(name, do, folder, is_folder_first=is_folder_first)
+            elif stat.S_ISREG(status.st_mode):
+                with _opened(name, folder, _FILE) as file:
+                    do(file)
+        if not is_folder_first:
+            do(folder)
