@@ -110,6 +110,12 @@ lock: .venv/.dev-packages ## Bring the lock files up to the declared dependencie
 	cargo $(if $(UPGRADE),update,metadata --format-version 1 >/dev/null) --manifest-path fuzz/Cargo.toml
 	$(PIN) --extra build --output-file requirements.lock
 	$(PIN) --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(PIN) --extra docs --constraint requirements-dev.lock --output-file requirements-docs.lock
+
+.PHONY: docs
+docs: setup .venv/.docs-packages ## Build the documentation as a site in target/site, with pages made of the program itself
+	PATH=$(BIN):$$PATH NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --clean
+	@echo target/site/index.html
 
 TOOLS := $(TARGET)/tools
 
@@ -158,6 +164,10 @@ system:
 
 .venv/.dev-packages: requirements-dev.lock .venv/.packages
 	$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --require-hashes --no-deps --requirement requirements-dev.lock
+	touch $@
+
+.venv/.docs-packages: requirements-docs.lock .venv/.packages
+	$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --require-hashes --no-deps --requirement requirements-docs.lock
 	touch $@
 
 $(NATIVE): Cargo.toml Cargo.lock pyproject.toml $(NATIVE_SOURCES) .venv/.packages | system

@@ -1,5 +1,5 @@
-"""The README's examples: each command line is one that fscost takes, and the demo is what it
-prints."""
+"""The examples of the README and the documents: each command line is one that fscost takes, and
+the demo is what it prints."""
 
 import re
 import shlex
@@ -9,11 +9,22 @@ import pytest
 
 from fscost.cli.app import COMMANDS, command
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
-BLOCKS = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
-LINES = [
-    line[2:] for block in BLOCKS for line in block.splitlines() if re.match(r"[#$] fscost ", line)
-]
+ROOT = Path(__file__).parents[2]
+
+
+def blocks(document: Path) -> list[str]:
+    return re.findall(r"```console\n(.*?)```", document.read_text(), re.DOTALL)
+
+
+def examples(document: Path) -> list[str]:
+    """Command lines behind a prompt; one may go on in the next line."""
+    lines = [line for block in blocks(document) for line in block.replace("\\\n", "").splitlines()]
+    return [line[2:] for line in lines if re.match(r"[#$] fscost ", line)]
+
+
+BLOCKS = blocks(ROOT / "README.md")
+LINES = examples(ROOT / "README.md")
+DOCUMENTS = sorted((ROOT / "docs").rglob("*.md"))
 
 
 def test_there_are_examples() -> None:
@@ -21,7 +32,9 @@ def test_there_are_examples() -> None:
     assert {shlex.split(line, comments=True)[1] for line in LINES} <= set(COMMANDS)
 
 
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize(
+    "line", [*LINES, *(line for document in DOCUMENTS for line in examples(document))]
+)
 def test_the_command_line_takes_it(line: str) -> None:
     _, name, *arguments = shlex.split(line, comments=True)
     found = command(name)

@@ -59,7 +59,11 @@ def test_nothing_generated_or_large_is_committed() -> None:
     assert [path for path in repository_files() if path.suffix in {".so", ".pyc", ".whl"}] == []
 
 
-LOCKS = {"requirements.lock": "build", "requirements-dev.lock": "dev"}
+LOCKS = {
+    "requirements.lock": "build",
+    "requirements-dev.lock": "dev",
+    "requirements-docs.lock": "docs",
+}
 """Lock file → the extra of pyproject.toml that it holds beside the program's own dependencies."""
 
 
