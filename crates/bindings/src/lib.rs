@@ -204,16 +204,25 @@ impl Recording {
 
     /// How long the disks would have taken: `[{"name", "recorded_ns", "modelled_ns", "disks":
     /// [{"busy_ns", "read", "write", "flush", "discard"}]}]`, the last four as `{"buckets": [(least,
-    /// most, count)], "sum_ns", "max_ns"}`.
-    #[pyo3(signature = (models, waits, seed))]
+    /// most, count)], "sum_ns", "max_ns"}`. `completions`: pairs of 64-bit numbers, a request of the
+    /// recording and when its live model completed it.
+    #[pyo3(signature = (models, waits, seed, completions=None))]
     fn replay<'py>(
         &self,
         py: Python<'py>,
         models: Vec<(String, String)>,
         waits: &str,
         seed: u64,
+        completions: Option<&[u8]>,
     ) -> PyResult<Bound<'py, PyList>> {
-        replay::replay(py, &self.inner, &models, waits, seed)
+        replay::replay(
+            py,
+            &self.inner,
+            &models,
+            waits,
+            seed,
+            completions.unwrap_or_default(),
+        )
     }
 
     /// What a mount of the disks as they were would begin with, without these events: see

@@ -9,14 +9,17 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyList},
 };
+use std::collections::HashMap;
 
-/// Replays a recording: `models` are the file name and text of each disk's model.
+/// Replays a recording: `models` are the file name and text of each disk's model,
+/// `completions` requests with the instants at which live models completed them.
 pub fn replay<'py>(
     py: Python<'py>,
     recording: &Recording,
     models: &[(String, String)],
     waits: &str,
     seed: u64,
+    completions: &[u8],
 ) -> PyResult<Bound<'py, PyList>> {
     let waits = match waits {
         "flushes" => Waits::ForFlushes,
@@ -29,11 +32,23 @@ pub fn replay<'py>(
     let models = models.iter().map(|(file, text)| Model::parse(file, text));
     let models: Vec<Model> = models.collect::<Result<_, _>>().map_err(refused)?;
     let found = py.detach(|| -> fscost_recording::Result<Vec<IntervalTimes>> {
-        Ok(Requests::of(recording)?.replay(&models, waits, seed))
+        let completions_ns = pairs(completions);
+        Ok(Requests::completed(recording, &completions_ns)?.replay(&models, waits, seed))
     });
     let found = found.map_err(crate::error)?;
     let intervals = found.iter().map(|each| interval(py, each));
     PyList::new(py, intervals.collect::<PyResult<Vec<_>>>()?)
+}
+
+/// Number of a request and when it was completed, each of 64 bits, little-endian.
+fn pairs(bytes: &[u8]) -> HashMap<u64, u64> {
+    let (words, _) = bytes.as_chunks::<8>();
+    let (pairs, _) = words.as_chunks::<2>();
+    let number = |word: [u8; 8]| u64::from_le_bytes(word);
+    pairs
+        .iter()
+        .map(|&[request, at_ns]| (number(request), number(at_ns)))
+        .collect()
 }
 
 fn interval<'py>(py: Python<'py>, found: &IntervalTimes) -> PyResult<Bound<'py, PyDict>> {

@@ -63,8 +63,11 @@ impl Requests {
     pub fn replay(&self, models: &[Model], waits: Waits, seed: u64) -> Vec<IntervalTimes> {
         let ram = Model::default();
         let sizes = self.disk_bytes.iter().enumerate();
-        let disks =
-            sizes.map(|(at, &bytes)| Disk::new(models.get(at).unwrap_or(&ram), bytes, seed));
+        let disks = sizes.map(|(at, &bytes)| {
+            // Each disk makes choices of its own, as live.
+            let seed = seed.wrapping_add(at as u64);
+            Disk::new(models.get(at).unwrap_or(&ram), bytes, seed)
+        });
         let mut replay = Replay {
             requests: self,
             waits,

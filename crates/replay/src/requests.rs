@@ -2,6 +2,7 @@
 
 use fscost_latency::Op;
 use fscost_recording::{self as recording, Event, MarkReader, Recording, Result};
+use std::{collections::HashMap, hash::BuildHasher};
 
 /// A request or a mark.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +61,15 @@ pub struct Requests {
 impl Requests {
     /// Reads a recording. Contents of writes are skipped.
     pub fn of(recording: &Recording) -> Result<Requests> {
+        Self::completed(recording, &HashMap::new())
+    }
+
+    /// Reads a recording of disks with device models. Requests completed when their model said, by
+    /// their number in the recording (marks not counted); others as they were recorded.
+    pub fn completed<S: BuildHasher>(
+        recording: &Recording,
+        completions_ns: &HashMap<u64, u64, S>,
+    ) -> Result<Requests> {
         let frames = recording.frames().iter();
         let count: usize = frames.map(|frame| frame.event_count as usize).sum();
         if u32::try_from(count).is_err() {
@@ -70,16 +80,27 @@ impl Requests {
         let mut items = Vec::new();
         let mut names = Vec::new();
         let mut marks = MarkReader::default();
+        let mut number = 0;
         recording.for_each_frame(false, |_, frame| {
             for event in &frame.events {
                 let op = op(event.op);
                 if op.is_none() {
                     names.push(marks.mark_of(frame, event)?.name);
                 }
-                items.push(item(event, op, items.len() as u32));
+                let mut item = item(event, op, items.len() as u32);
+                if op.is_some() {
+                    if let Some(&at_ns) = completions_ns.get(&number) {
+                        item.complete_ns = at_ns;
+                    }
+                    number += 1;
+                }
+                items.push(item);
             }
             Ok(true)
         })?;
+        if !completions_ns.is_empty() {
+            rank(&mut items);
+        }
         // Nearly sorted: this takes little more than one pass.
         items.sort_by_key(|item| item.submit_ns);
         let mut completions = vec![0; items.len()];
@@ -109,6 +130,15 @@ impl Requests {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
+    }
+}
+
+/// Ranks items by their completions, which are in another order than the recording's.
+fn rank(items: &mut [Item]) {
+    let mut order: Vec<u32> = (0..items.len() as u32).collect();
+    order.sort_by_key(|&at| items[at as usize].complete_ns);
+    for (rank, at) in (0..).zip(order) {
+        items[at as usize].rank = rank;
     }
 }
 

@@ -2,7 +2,16 @@
 requests of a recording."""
 
 from fscost.latency.model import Model, Parameter, catalogue, find, of_file, parameters
-from fscost.latency.replay import OPS, DiskTimes, Latencies, Replay, parse_models, replay
+from fscost.latency.replay import (
+    OPS,
+    DiskTimes,
+    Latencies,
+    Replay,
+    Waits,
+    live,
+    parse_models,
+    replay,
+)
 
 __all__ = [
     "OPS",
@@ -11,8 +20,10 @@ __all__ = [
     "Model",
     "Parameter",
     "Replay",
+    "Waits",
     "catalogue",
     "find",
+    "live",
     "of_file",
     "parameters",
     "parse_models",

@@ -143,6 +143,19 @@ def replay(
     return Replay(recorded_s, least, closed, disks)
 
 
+def live(
+    recording: Path,
+    texts: Sequence[tuple[str, str]],
+    completions: bytes,
+    waits: Waits,
+    seed: int,
+) -> list[dict[str, Any]]:
+    """Intervals of a recording of disks that had models, on models: origin and text of each disk's.
+    `completions`: pairs of 64-bit numbers, a request and when its model had completed it."""
+    with capture.opened(recording) as source:
+        return list(source.replay(list(texts), waits.value, seed, completions))
+
+
 def _run(
     recording: Path, models: Sequence[Model], waits: Waits, phases: set[str], seed: int
 ) -> tuple[float, list[dict[str, Any]]]:

@@ -28,7 +28,7 @@ def text(view: View, folder: str) -> str:
     for title, lines in (("Why", view.why), ("Caution", view.cautions)):
         if lines:
             blocks += [f"{title}:", "\n".join(f"- {escape(line)}" for line in lines)]
-    for grid in (view.times, view.disks, view.phases):
+    for grid in (view.times, view.live_times, view.disks, view.phases):
         if grid is not None and grid.rows:
             blocks += [f"{escape(grid.title)}:", table(grid)]
     if view.problems:

@@ -74,7 +74,7 @@ def _view(view: View, folder: str, width: int) -> Iterator[Text]:
             yield from map(_marked, layout.wrapped(note, min(width, _MOST_READABLE)))
     yield from _list("Why", view.why, width)
     yield from _list("Caution", view.cautions, width)
-    for grid in (view.times, view.disks, view.phases):
+    for grid in (view.times, view.live_times, view.disks, view.phases):
         if grid is not None and grid.rows:
             yield Text()
             yield from _table(grid, width)

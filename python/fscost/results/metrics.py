@@ -161,6 +161,13 @@ METRICS: dict[str, Metric] = {
             " of modelled times",
         ),
         Metric(
+            "least_wall_s",
+            "s",
+            Combine.SUM,
+            "lower bound of the time on the device models of the disks: the requests of the run"
+            " replayed, of which only flushes and FUA make others wait",
+        ),
+        Metric(
             "modelled_elapsed_s",
             "s",
             Combine.SUM,

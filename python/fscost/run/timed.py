@@ -11,9 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fscost import files
+from fscost import files, latency
 from fscost.lab.base import CellResult, Sample
-from fscost.lab.cell.plan import Paths, timed_disks
+from fscost.lab.cell.completions import Completions
+from fscost.lab.cell.plan import Paths, real_disks, timed_disks
 from fscost.results import METRICS, TOTAL
 
 OPS: Mapping[str, tuple[str, ...]] = {"read": ("read",), "write": ("write",), "flush": ("flush",)}
@@ -79,10 +80,31 @@ def add_to(result: CellResult, cell_dir: Path) -> None:
         min(begin for begin, _ in measured),
         max(end for _, end in measured),
     ]
+    result.samples += _least(result, cell_dir, phases)
     several = len(result.cell.profile.disks) > 1
     for disk, found in (of_disks if several else {}).items():
         result.samples += _samples(disk, found, spans, phases)
     result.samples += _samples("", _joined(list(of_disks.values())), spans, phases)
+
+
+def _least(result: CellResult, cell_dir: Path, phases: Mapping[str, bool]) -> Iterator[Sample]:
+    """The lower bound of each phase's time; none where a real device took part."""
+    cell = result.cell
+    if real_disks(cell):
+        return
+    paths = Paths(cell_dir)
+    ram = latency.find("ram")
+    texts = [
+        (str(path), path.read_text()) if disk.model else (ram.origin, ram.text)
+        for disk in cell.profile.disks
+        for path in [paths.model(disk.name)]
+    ]
+    pairs = Completions(paths.completions).pairs()
+    intervals = latency.live(paths.recording, texts, pairs, latency.Waits.FLUSHES, cell.seed)
+    for interval in intervals:
+        if (phase := interval["name"]) in phases:
+            seconds = interval["modelled_ns"] / 1e9
+            yield Sample(phase, phases[phase], "", "least_wall_s", "s", seconds)
 
 
 def _requests(table: pa.Table, disk: str) -> Requests:

@@ -19,7 +19,7 @@ from fscost.view.grid import Grid, plain
 from fscost.view.per import Per, parse_per
 from fscost.view.phases import phases
 from fscost.view.summary import headline, legend, ranking, table
-from fscost.view.times import disk_times, models
+from fscost.view.times import disk_times, live_times, models
 from fscost.view.units import human_bytes, human_seconds
 from fscost.view.why import cautions, why
 
@@ -45,6 +45,7 @@ class View:
     way_on: Sequence[str] = ()
     disks: Grid | None = None
     times: Grid | None = None
+    live_times: Grid | None = None
     rows: Sequence[Row] = field(default_factory=list)
 
 
@@ -94,6 +95,7 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
         way_on=way_on(results) if shown.grid.rows else [],
         disks=by_disk(every, order) if choice.is_by_disk else None,
         times=disk_times(results, every, order) if has_models else None,
+        live_times=live_times(every, order),
         rows=every if choice.is_by_disk else rows,
     )
 

@@ -62,6 +62,22 @@ def disk_times(results: RunResults, rows: Sequence[Row], profiles: Sequence[str]
     return Grid(_TITLE.format(title), head, lines, left=(0, 1))
 
 
+def live_times(rows: Sequence[Row], profiles: Sequence[str]) -> Grid | None:
+    """The live time of each profile beside the lower bound of its replay; none without models."""
+    values = {
+        (row.profile, row.metric): row.median for row in rows if row.phase == TOTAL and not row.disk
+    }
+    lines = [
+        [plain(profile), *(human_ns(seconds * 1e9) for seconds in times if seconds is not None)]
+        for profile in profiles
+        if (profile, "least_wall_s") in values
+        for times in [[values.get((profile, name)) for name in ("wall_s", "least_wall_s")]]
+        if None not in times
+    ]
+    title = "Time on these models; at least: replayed, if only flushes made requests wait"
+    return Grid(title, ("profile", "time", "at least"), lines) if lines else None
+
+
 def _both(median: float | None, most: float | None) -> str:
     if median is None or most is None:
         return NOTHING

@@ -31,6 +31,10 @@ class Completions:
         table = table[np.argsort(table[:, 0])]
         self._request, self._at_ns, self._sent_ns = (table[:, number] for number in range(_NUMBERS))
 
+    def pairs(self) -> bytes:
+        """Of each request its number and when its model completed it, as the replay takes them."""
+        return np.stack([self._request, self._at_ns], axis=1).astype("<u8").tobytes()
+
     def schema(self, recorded: pa.Schema) -> pa.Schema:
         """The columns of `recorded`, and those of completions."""
         return pa.schema([*recorded, *FIELDS])
