@@ -50,6 +50,7 @@ COMMANDS = {
     "doctor": "Look at what the labs need; exit 2 when no cell can run here in either.",
     "schema": "Print the JSON Schema of suite files, or of a command's --json output.",
     "completion": 'Print the completion script of a shell: eval "$(fscost completion bash)".',
+    "man": "Show the manual page of a command; into a pipe or file, print its source for man.",
     "study": "Published experiments, run again: published beside measured, a verdict for each claim.",
     "recording": "Look into a recording, or take it elsewhere.",
 }

@@ -1,11 +1,13 @@
 """Help as plain text: typer's own imports rich, whose Markdown reader alone takes a third of
 `fscost --help`."""
 
+import re
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
 _GAP = 2
+_TYPE = re.compile(r" <[A-Za-z\[\]]+>$")
 PAIRS = ("-L", "--parameter-list")
 """Options that take two words."""
 
@@ -39,7 +41,7 @@ class Group(TyperGroup):
         with formatter.section("Commands"):
             formatter.write_dl(
                 [
-                    (name, _first_paragraph(found.help))
+                    (name, first_paragraph(found.help))
                     for name, found in commands
                     if found is not None
                 ],
@@ -57,19 +59,26 @@ def _with_pairs_joined(args: list[str]) -> list[str]:
     return [*found, *args[len(own) :]]
 
 
-def _list_parameters(command: Any, ctx: Any, formatter: Any) -> None:
-    panels: dict[str, list[tuple[str, str]]] = {}
+def panels(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+    """Arguments and options with their meanings, by the title above them."""
+    found: dict[str, list[tuple[str, str]]] = {}
     for parameter in command.get_params(ctx):
         is_option = parameter.param_type_name == "option"
         panel = getattr(parameter, "rich_help_panel", None) or (
             "Options" if is_option else "Arguments"
         )
         if (record := parameter.get_help_record(ctx)) is not None:
-            panels.setdefault(panel, []).append(record)
-    for panel, records in panels.items():
+            term, meaning = record
+            # `SUITE <Path>`: the name says more than Python's type.
+            found.setdefault(panel, []).append((_TYPE.sub("", term), meaning))
+    return found
+
+
+def _list_parameters(command: Any, ctx: Any, formatter: Any) -> None:
+    for panel, records in panels(command, ctx).items():
         with formatter.section(panel):
             formatter.write_dl(records, col_spacing=_GAP)
 
 
-def _first_paragraph(text: str | None) -> str:
+def first_paragraph(text: str | None) -> str:
     return " ".join((text or "").split("\n\n")[0].split())

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fscost import capture
+from fscost.cli.help import Command
 from fscost.cli.usage import Commands, some_path
 from fscost.errors import FscostError, InputError
 from fscost.report import document
@@ -57,7 +58,7 @@ class DamagedError(FscostError):
     exit_code = 1
 
 
-@app.command()
+@app.command(cls=Command)
 def info(recording: Source, json_: Json = False) -> None:
     """What it holds: disks, how it ends, requests and bytes between its marks."""
     facts = capture.info(recording)
@@ -126,7 +127,7 @@ def _print_intervals(intervals: Sequence[capture.RecordedInterval]) -> None:
         print(plain("  ".join(cells).rstrip()))
 
 
-@app.command()
+@app.command(cls=Command)
 def verify(recording: Source, json_: Json = False) -> None:
     """Read every byte; exit 1 unless all is as it was written."""
     report: Mapping[str, Any] = capture.verify(recording)
@@ -142,7 +143,7 @@ def verify(recording: Source, json_: Json = False) -> None:
         )
 
 
-@app.command()
+@app.command(cls=Command)
 def export(
     recording: Source,
     out: Annotated[
@@ -186,7 +187,7 @@ def _announce(out: Path) -> capture.Announce:
     )
 
 
-@app.command()
+@app.command(cls=Command)
 def strip(
     recording: Source,
     out: Annotated[
@@ -207,7 +208,7 @@ def strip(
         print("  it ends early, as the original does")
 
 
-@app.command("import")
+@app.command("import", cls=Command)
 def import_(
     log: Annotated[
         Path,

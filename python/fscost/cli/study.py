@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fscost import run, study
+from fscost.cli.help import Command
 from fscost.cli.labs import AUTO, KERNELS, choose_lab
 from fscost.cli.lines import print_lines
 from fscost.cli.output import study as output
@@ -48,7 +49,7 @@ Markdown = Annotated[
 ]
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_() -> None:
     """List the studies, one line each, and their scales."""
     for found in study.catalogue():
@@ -60,7 +61,7 @@ def list_() -> None:
         )
 
 
-@app.command("run")
+@app.command("run", cls=Command)
 def run_(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="`fscost study list` lists them.")],
@@ -192,7 +193,7 @@ def run_(
     raise typer.Exit(outcome.exit_code)
 
 
-@app.command()
+@app.command(cls=Command)
 def show(
     folder: Annotated[
         Path,
