@@ -26,7 +26,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
 _LARGEST_EXPONENT = 700.0  # exp() of more is no float
@@ -87,6 +86,9 @@ def spread(values: Sequence[float]) -> float | None:
 def _student(
     samples: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", confidence: float
 ) -> tuple[float, float]:
+    # Importing it takes a third of a second, which neither --help nor a single sample needs.
+    from scipy.special import stdtrit
+
     n = samples.size
     half = float(stdtrit(n - 1, (1 + confidence) / 2) * samples.std(ddof=1) / math.sqrt(n))
     mean = float(samples.mean())
