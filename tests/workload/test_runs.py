@@ -4,6 +4,8 @@ import os
 import shlex
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -158,6 +160,64 @@ def test_container_image_leaves_nothing(tmp_path: Path) -> None:
     assert not ran.files
     assert ran.written["pull"] > 3 * 60 * 4096
     assert ran.written["start"] > 0
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """With a short name, for sockets, and on a way that nobody is kept from, as a cell's is."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+def test_postgresql_commits_each_transaction(open_folder: Path) -> None:
+    options = {"transactions": "40"}
+    ran = run(workload.resolve("postgresql", options=options), open_folder)
+    assert ran.files["data/log"] > 0
+    assert "data/postmaster.pid" not in ran.files
+    # 100,000 accounts and their keys; then the log and the pages of 40 transactions.
+    assert ran.written["load"] > 20 << 20
+    assert ran.written["transactions"] > 40 * 4096
+
+
+def test_browser_profile_keeps_what_pages_keep(open_folder: Path) -> None:
+    ran = run(workload.resolve("browser-profile", options={"sessions": "2"}), open_folder)
+    assert ran.files["profile/Default/History"] > 0
+    kept = [name for name in ran.files if "Local Storage/leveldb" in name]
+    assert sum(ran.files[name] for name in kept) > 2 * 65536
+    assert ran.written["first-start"] > 1 << 20
+    assert ran.written["sessions"] > 2 * 65536
+
+
+def test_photo_import_copies_and_lists_each(tmp_path: Path) -> None:
+    ran = run(workload.resolve("photo-import", scale=0.25), tmp_path)
+    photos = [name for name in ran.files if name.startswith("photos/")]
+    thumbnails = [name for name in ran.files if name.startswith("thumbnails/")]
+    assert (len(photos), len(thumbnails)) == (8, 16)
+    assert ran.written["copy"] > 24 << 20
+    assert ran.written["library"] > 8 * (24_000 + 180_000)
+    assert ran.files["library.db"] > 0
+
+
+def test_journald_rewrites_its_first_blocks(tmp_path: Path) -> None:
+    rare, often = (
+        run(
+            workload.resolve("journald", scale=0.2, options={"sync_every": every}),
+            make_folder(tmp_path / every),
+        )
+        for every in ("800", "20")
+    )
+    assert rare.files == often.files == {"system.journal": 8 << 20}
+    records = 800 * 700
+    assert rare.written["log"] > records
+    # 64 KiB of hash tables and the header, again with each fsync.
+    assert often.written["log"] > rare.written["log"] + 30 * 32_768
+
+
+def make_folder(path: Path) -> Path:
+    path.mkdir()
+    return path
 
 
 @pytest.mark.parametrize("content", ["random", "text", "zeros"])
