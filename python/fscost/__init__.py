@@ -1,15 +1,18 @@
 """What a file system and its options really cost on flash, and why.
 
-run = fscost.load("fscost-runs/NAME")   # samples, rows, explain(), figures, report()
+run = fscost.load("fscost-runs/NAME")   # samples, rows, explain(), wear(), figures, report()
+bytes = fscost.explain("recording.fscost")   # a row for each written extent
+
+`fscost.api` has these and the other functions for scripts.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fscost.api import Run, load
+    from fscost.api import Run, explain, load
 
-__all__ = ["Run", "load"]
+__all__ = ["Run", "explain", "load"]
 
 
 def __getattr__(name: str) -> Any:

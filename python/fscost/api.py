@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from fscost import analyze, files, stats
+from fscost import wear as _wear
 from fscost.errors import InputError
 from fscost.report.figures import figures
 from fscost.report.html import html_text
@@ -15,7 +16,7 @@ from fscost.results import RunResults, kept_recording
 from fscost.results import load as _load
 from fscost.view.page import Page, page
 
-__all__ = ["Run", "load"]
+__all__ = ["Run", "explain", "load", "report", "wear"]
 
 
 @dataclass(frozen=True)
@@ -39,16 +40,24 @@ class Run:
         metric."""
         return stats.to_table(stats.summarise(self.samples, self.results.manifest.baseline))
 
-    def explain(self, profile: str) -> analyze.Explanation:
-        """What each written byte of the profile's recording was; `.table` is Arrow."""
+    def recording(self, profile: str) -> Path:
+        """The first recording that the run kept of a profile. InputError where there is none."""
         for cell in self.results.manifest.done:
             path = kept_recording(self.results.folder, cell)
             if cell.profile == profile and path is not None:
-                return analyze.explain(path)
+                return path
         raise InputError(
             f"{self.results.folder} has no recording of {profile!r}",
             "`fscost compare --keep one` keeps one of each profile",
         )
+
+    def explain(self, profile: str) -> analyze.Explanation:
+        """What each written byte of the profile's recording was; `.table` is Arrow."""
+        return explain(self.recording(profile))
+
+    def wear(self, profile: str, device: str, **options: Any) -> dict[str, _wear.Wear]:
+        """Wear that the profile's recording causes on a device: see `fscost.wear`."""
+        return wear(self.recording(profile), device, **options)
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -63,6 +72,42 @@ class Run:
     @cached_property
     def _page(self) -> Page:
         return page(self.results)
+
+
+def explain(recording: Path | str) -> analyze.Explanation:
+    """What each written byte of a recording was (docs/explaining.md). `.table` has a row for each
+    extent; `.sums("cause")` and the like add up bytes; `.within(["phase"])` leaves out the rest."""
+    return analyze.explain(Path(recording))
+
+
+def wear(
+    recording: Path | str,
+    device: str,
+    *,
+    by: _wear.By | str | None = None,
+    fill: float = 1.0,
+    place: _wear.Place | str = _wear.Place.DISK,
+    seed: int = 1,
+) -> dict[str, _wear.Wear]:
+    """Wear that a recording causes, by disk (docs/wear.md).
+
+    `device` is a name of `fscost devices` or a TOML file. `by` charges NAND bytes to "cause",
+    "structure", "path" or "step". `fill` is the share of the device that holds data. `place` is
+    "disk" or "footprint". Sizes are in bytes, of one run of the workload; `erases` has the erases
+    of each block. InputError for an unknown device or a damaged recording."""
+    found = _wear.find(device)
+    charged = None if by is None else _wear.By(by)
+    return {
+        source.disk: _wear.measure(
+            source, found, by=charged, fill=fill, place=_wear.Place(place), seed=seed
+        )
+        for source in _wear.sources(Path(recording), is_explained=charged is not None)
+    }
+
+
+def report(folder: Path | str, path: Path | str, *, trust: bool = False) -> None:
+    """Write the page that `fscost report` writes for a run's folder."""
+    load(folder, trust=trust).report(path)
 
 
 def load(folder: Path | str, *, trust: bool = False) -> Run:

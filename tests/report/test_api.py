@@ -1,5 +1,7 @@
 """`import fscost` in a script."""
 
+import ast
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import fscost
+from fscost import api
 from fscost.errors import InputError
 from fscost.results import load
 
@@ -27,6 +30,44 @@ def test_a_run_is_an_object_with_tables_figures_and_a_page(
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
     with pytest.raises(InputError, match="no recording of 'xfs'"):
         run.explain("xfs")
+
+
+NOTEBOOK = Path(__file__).parents[2] / "docs/notebook.ipynb"
+
+
+@pytest.mark.root
+def test_the_notebook_runs(real_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last expressions have values, which a notebook shows."""
+    (tmp_path / "fscost-runs").mkdir()
+    (tmp_path / "fscost-runs/latest").symlink_to(real_run)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    shown = []
+    for cell in json.loads(NOTEBOOK.read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            *statements, last = ast.parse("".join(cell["source"])).body
+            exec(compile(ast.Module(statements, []), "cell", "exec"), names)
+            assert isinstance(last, ast.Expr | ast.Assign)
+            if isinstance(last, ast.Expr):
+                shown.append(eval(compile(ast.Expression(last.value), "cell", "eval"), names))
+            else:
+                exec(compile(ast.Module([last], []), "cell", "exec"), names)
+    assert shown
+    assert all(shown[:-1])
+    assert {name for name, *_ in shown[1]} == {"ext4", "xfs"}
+
+
+@pytest.mark.root
+def test_functions_agree_with_the_run(real_run: Path) -> None:
+    run = fscost.load(real_run)
+    recording = run.recording("xfs")
+    assert fscost.explain(recording).table.equals(run.explain("xfs").table)
+    worn = api.wear(recording, "sd-card", by="cause")["main"]
+    charged = sum(charge.nand_write_bytes for charge in worn.charges)
+    assert charged == pytest.approx(worn.nand_write_bytes)
+    assert run.wear("xfs", "sd-card")["main"].nand_write_bytes == worn.nand_write_bytes
+    with pytest.raises(InputError, match="sd-cart"):
+        api.wear(recording, "sd-cart")
 
 
 def test_the_package_alone_loads_nothing_slow() -> None:
