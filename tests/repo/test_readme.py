@@ -4,6 +4,7 @@ the demo is what it prints."""
 import re
 import shlex
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -52,3 +53,17 @@ def test_the_demo_answers_first_and_fits_a_screen() -> None:
     headline = demo[3]
     assert headline.startswith("ext4 -o noatime wrote least: ")
     assert any(line.endswith("→ -o noatime") for line in demo)
+
+
+def test_the_recording_is_of_a_run_and_fits_80_columns() -> None:
+    """tools/record-terminal docs/demo.svg fscost compare … makes it again."""
+    root = ElementTree.parse(Path(__file__).parents[2] / "docs/demo.svg").getroot()
+    texts = root.findall("{http://www.w3.org/2000/svg}text")
+    lines = [text.text or "" for text in texts]
+    assert lines[0].startswith("# fscost compare ")
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("ext4 -o noatime wrote least: ") for line in lines)
+    # Each line of the output is hidden until it was printed, in order.
+    hidden = [float(each.get("dur", "")[:-1]) for text in texts for each in text]
+    assert len(hidden) >= 40
+    assert hidden == sorted(hidden)
