@@ -131,12 +131,19 @@ class Summary:
 class Times:
     """Between which actions each write fell, by what writes held. Compressed data hides what was
     written first, and so by when it was; so do
-    nodes, where a file of `inline_bytes` at most is."""
+    nodes, where a file of `inline_bytes` at most is. Parity shows old content anew: that of one
+    block, when the others of its stripe become zeroes."""
 
     def __init__(
-        self, found: Content, ledger: Ledger, inline_bytes: int, *, is_compressed: bool
+        self,
+        found: Content,
+        ledger: Ledger,
+        inline_bytes: int,
+        *,
+        is_parity: npt.NDArray[np.bool_],
+        is_compressed: bool,
     ) -> None:
-        tagged = np.nonzero(found.is_tagged)[0]
+        tagged = np.nonzero(found.is_tagged & ~is_parity)[0]
         identity, action = (found.field(at, "<u4")[tagged] for at in (8, 12))
         offset, event = found.field(16, "<u8")[tagged], found.event[tagged]
         self._events = event
@@ -234,10 +241,15 @@ def compare(
     with tempfile.TemporaryDirectory(dir=recording.parent) as folder:
         for disk, each in enumerate(capture.info(recording)["disks"]):
             held = content.read(recording, disk, Path(folder, "log"))
-            times = Times(held, ledger, inline_bytes, is_compressed=is_compressed)
             rows = table.filter(pc.equal(table["disk"], each["name"])).to_pylist()
+            owner = _sectors(rows, held)
+            parity = np.array([row["structure"] == PARITY for row in rows] + [False])
+            times = Times(
+                held, ledger, inline_bytes, is_parity=parity[owner], is_compressed=is_compressed
+            )
             _compare(
                 rows,
+                owner,
                 held,
                 Names(ledger, times, is_atomic=is_atomic),
                 summary,
@@ -264,6 +276,7 @@ def _sectors(rows: list[dict], held: Content) -> npt.NDArray[np.int64]:
 
 def _compare(
     rows: list[dict],
+    owner: npt.NDArray[np.int64],
     held: Content,
     names: Names,
     summary: Summary,
@@ -271,7 +284,6 @@ def _compare(
     is_compressed: bool,
 ) -> None:
     ledger = names.ledger
-    owner = _sectors(rows, held)
     tagged = held.is_tagged & (owner >= 0)
     zero = ~held.bytes.any(axis=1)
     identities, actions = held.field(8, "<u4"), held.field(12, "<u4")
