@@ -169,6 +169,10 @@ def check_blocks(last: LastWriters, blocks: Iterable[Block], names: Names) -> Co
             ):
                 continue
             what = f"byte {at} is {sorted(block.kinds)} of inode {block.inode}: {row}"
+            # That says of itself that it may be another's. How many, test_tagged_guests bounds.
+            if row.doubtful:
+                compared["doubtful"] += 1
+                continue
             assert row.structure in block.kinds, what
             # A row of several copies is of as many blocks that follow each other.
             assert block.home is None or (row.home_offset or 0) + at - row.offset == block.home, (
@@ -176,9 +180,9 @@ def check_blocks(last: LastWriters, blocks: Iterable[Block], names: Names) -> Co
             )
             if block.inode and names.has_inodes:
                 assert row.inode == block.inode, what
-                assert row.path in ("/", "/$Extend/$Reparse") or names.has(row.inode, row.path), (
-                    what
-                )
+                is_nameless = row.path is None and row.inode in names.lost
+                is_known = row.path in ("/", "/$Extend/$Reparse")
+                assert is_nameless or is_known or names.has(row.inode, row.path), what
             compared[row.structure] += 1
     return compared
 
@@ -288,7 +292,8 @@ def compare(made: Run, type_: str) -> Counter[str]:
 def test_what_was_written_is_what_the_tools_say(name: str, tmp_path: Path) -> None:
     type_ = profile.resolve(name).type
     compared = compare(exercised(name, tmp_path, DUMPSEG if type_ == "nilfs2" else "true"), type_)
-    assert compared["tags"] > 3000
+    # Most of what jfs has is doubtful: its log is not read.
+    assert compared["tags"] > (1000 if type_ == "jfs" else 3000)
     assert compared["mapped"] > 400
     assert compared["directory rows"] > 20 or type_ == "reiserfs"
     if type_ not in FAT:

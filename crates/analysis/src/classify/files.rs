@@ -5,11 +5,14 @@
 //! known to be, and waits: the metadata that says that
 //! it is another's by now comes later.
 
-use crate::classify::names::{Entry, Names};
+mod naming;
+
+use crate::classify::names::{Names, Place};
 use crate::classify::runs::Runs;
 use crate::classify::waiting::{MAX_WAITING, Waiting};
-use crate::classify::{Cause, Causes, NO_INODE, PathId, Row, Rows, Structure, Write};
-use std::collections::HashMap;
+use crate::classify::{Cause, Causes, NO_INODE, Row, Rows, Structure, Write};
+use naming::Unnamed;
+use std::collections::{HashMap, HashSet};
 
 /// Where nothing says when metadata is on the disk, names are looked up once in a second, as long
 /// as data waits in memory at the least…
@@ -55,6 +58,9 @@ impl Part {
     }
 }
 
+/// Names and their inodes.
+type Held = Vec<(Box<[u8]>, u64)>;
+
 /// Owners of a disk's bytes, names of inodes, and rows that wait for either.
 #[derive(Debug)]
 pub struct Files {
@@ -63,14 +69,24 @@ pub struct Files {
     owners: Runs<Owner>,
     names: Names,
     waiting: Waiting,
-    /// Rows whose path is to be set, and their inodes.
-    unnamed: Vec<(usize, u64)>,
-    /// Those of which it was not known then, and how often they were looked up since. Flushes may
-    /// come faster than names: they are not counted.
-    nameless: Vec<(usize, u64, u32)>,
-    /// Inodes whose files were removed since the last settling: how many of `unnamed` are of those,
-    /// and their path.
-    removed: HashMap<u64, (usize, Option<PathId>)>,
+    /// Rows whose path is to be set.
+    unnamed: Vec<Unnamed>,
+    /// Those of which it was not known then, by inode, and how often they were looked up since.
+    /// Flushes may come faster than names: they are not counted.
+    nameless: HashMap<u64, Vec<(usize, u32)>>,
+    /// What each place that holds names held last, and of which directory.
+    places: HashMap<Place, (u64, Held)>,
+    /// Inodes that were freed or became other files since the last settling.
+    forgotten: HashSet<u64>,
+    /// How many rows there were when an inode was freed or became another file.
+    renewed: HashMap<u64, usize>,
+    /// Whether what is written is of the files that the next settling knows.
+    are_new: bool,
+    /// How many rows there were at the last flush, and at the one before it.
+    flushed: (usize, usize),
+    /// Whether data is its owner's for certain only when metadata says so again: nothing but the
+    /// places of metadata is read, and a block may have had another owner meanwhile.
+    is_doubting: bool,
     ticked_ns: u64,
     is_formatting: bool,
 }
@@ -85,10 +101,23 @@ impl Files {
             names: Names::new(root),
             waiting: Waiting::default(),
             unnamed: Vec::new(),
-            nameless: Vec::new(),
-            removed: HashMap::new(),
+            nameless: HashMap::new(),
+            places: HashMap::new(),
+            forgotten: HashSet::new(),
+            renewed: HashMap::new(),
+            are_new: false,
+            flushed: (0, 0),
+            is_doubting: false,
             ticked_ns: 0,
             is_formatting: true,
+        }
+    }
+
+    /// The same, whose data is doubtful until metadata that is written after it says whose it is.
+    pub fn doubting(root: u64, unowned: Structure) -> Files {
+        Files {
+            is_doubting: true,
+            ..Files::new(root, unowned)
         }
     }
 
@@ -107,21 +136,32 @@ impl Files {
             true => Causes::one(Cause::Format),
             false => part.causes,
         };
+        let path = self.known_path(part.inode, rows);
         let number = rows.push(Row {
             inode: part.inode,
             transaction: part.transaction,
             copy: part.copy,
+            path,
             ..write.row(part.structure, causes)
         });
-        self.look_up_later(number, part.inode);
+        if !self.is_doubting || !is_of_a_file(part.structure) {
+            self.look_up_later(number, part.inode, self.are_new);
+        }
         number
     }
 
+    /// What is written from now on is of the files that the next settling knows, or may be of
+    /// those before them.
+    pub fn set_new(&mut self, are_new: bool) {
+        self.are_new = are_new;
+    }
+
     /// The same, where the owner by whom it is told may be another's by now.
-    pub fn add_waiting(&mut self, write: &Write<'_>, part: Part, rows: &mut Rows) {
+    pub fn add_waiting(&mut self, write: &Write<'_>, part: Part, rows: &mut Rows) -> usize {
         let number = self.add(write, part, rows);
         self.waiting
             .insert(number, write.offset, write.length, MAX_WAITING);
+        number
     }
 
     /// What waits in the range waits no longer; what is cut off it waits on, as rows of its own.
@@ -130,7 +170,9 @@ impl Files {
         let numbers = self.waiting.take(offset, length, rows);
         for number in first..rows.next() {
             let inode = rows.get_mut(number).map_or(NO_INODE, |row| row.inode);
-            self.look_up_later(number, inode);
+            if !self.is_doubting {
+                self.look_up_later(number, inode, self.are_new);
+            }
         }
         numbers
     }
@@ -154,7 +196,14 @@ impl Files {
                 inode: owner.inode,
                 ..Part::new(owner.structure, cause_of(owner.structure))
             };
-            self.add_waiting(&piece, part, rows);
+            let number = self.add_waiting(&piece, part, rows);
+            if self.is_doubting
+                && is_of_a_file(owner.structure)
+                && !write.formatting
+                && let Some(row) = rows.get_mut(number)
+            {
+                row.is_doubtful = true;
+            }
             done += length;
         }
     }
@@ -181,26 +230,51 @@ impl Files {
                 self.owners.take(at, at + part);
                 self.owners.insert(at, at + part, owner);
             }
-            for number in self.take_waiting(at, part, rows) {
+            let taken = self.take_waiting(at, part, rows);
+            let renewed = self.renewed.get(&owner.inode).copied().unwrap_or(0);
+            let is_changed = before != Some(owner) || taken.iter().any(|row| *row < renewed);
+            let is_hiding = self.is_doubting && is_changed;
+            let seen = is_hiding.then(|| newest(&taken, rows));
+            let path = match self.forgotten.contains(&owner.inode) {
+                true => None,
+                false => self.known_path(owner.inode, rows),
+            };
+            for number in taken {
+                let is_renewed = number < renewed;
+                // Metadata that was written since then did not say so.
+                let is_late = is_changed && number < self.flushed.1;
                 let Some(row) = rows.get_mut(number) else {
                     continue;
                 };
+                // Written over since: by this one, too, or by one that is gone.
+                let is_hidden = seen.as_ref().is_some_and(|seen| !seen.contains(&number));
+                if is_hidden && row.inode != NO_INODE {
+                    continue;
+                }
+                row.is_doubtful = self.is_doubting && is_late || is_hidden;
                 if (row.inode, row.structure) == (owner.inode, owner.structure) {
+                    if self.is_doubting || is_renewed {
+                        row.path = row.path.filter(|_| !is_renewed).or(path);
+                        self.look_up_later(number, owner.inode, true);
+                    }
                     continue;
                 }
                 row.inode = owner.inode;
                 row.structure = owner.structure;
-                row.path = None;
+                row.path = path;
                 if row.causes != Causes::one(Cause::Format) {
                     row.causes = Causes::one(cause_of(owner.structure));
                 }
-                self.look_up_later(number, owner.inode);
+                self.look_up_later(number, owner.inode, true);
             }
         }
     }
 
     /// What was written here until now is whose it is by now; what is nobody's yet waits on.
     pub fn confirm(&mut self, offset: u64, length: u64, rows: &mut Rows) {
+        if self.is_doubting {
+            return;
+        }
         for number in self.take_waiting(offset, length, rows) {
             if let Some(row) = rows.get_mut(number)
                 && row.structure == self.unowned
@@ -217,104 +291,11 @@ impl Files {
         self.owners.take(offset, offset.saturating_add(length));
     }
 
-    /// A directory has these names, and perhaps others.
-    pub fn name(&mut self, directory: u64, entries: &[Entry<'_>]) {
-        self.names.replace(directory, &[], directory, entries);
-    }
-
-    /// A new inode has this name, whatever the one of this number had before it.
-    pub fn name_new(&mut self, directory: u64, name: &[u8], inode: u64) {
-        self.name(directory, &[(name, inode)]);
-        self.names.settle(|_| false);
-    }
-
-    /// The file that had this inode is removed: what was written of it has the name that is known
-    /// by now or none, never one of the next file with this number.
-    pub fn remove(&mut self, inode: u64, rows: &mut Rows) {
-        self.names.settle(|_| false);
-        let path = self.names.path(inode, &mut rows.paths);
-        self.removed.insert(inode, (self.unnamed.len(), path));
-    }
-
-    fn settle_removed(&mut self, rows: &mut Rows) {
-        let removed = std::mem::take(&mut self.removed);
-        if removed.is_empty() {
-            return;
-        }
-        let mut name = |number, inode, path| {
-            if let Some(row) = rows.get_mut(number)
-                && row.inode == inode
-            {
-                row.path = path;
-            }
-        };
-        self.nameless.retain(|&(number, inode, _)| {
-            let found = removed.get(&inode);
-            if let Some(&(_, path)) = found {
-                name(number, inode, path);
-            }
-            found.is_none()
-        });
-        let mut index = 0;
-        self.unnamed.retain(|&(number, inode)| {
-            let found = removed.get(&inode).filter(|(count, _)| index < *count);
-            index += 1;
-            if let Some(&(_, path)) = found {
-                name(number, inode, path);
-            }
-            found.is_none()
-        });
-    }
-
-    /// What was named is known from now on: rows without a path get theirs.
-    pub fn settle(&mut self, rows: &mut Rows) {
-        self.settle_removed(rows);
-        self.names.settle(|_| false);
-        for (number, inode) in std::mem::take(&mut self.unnamed) {
-            if !self.give_path(number, inode, rows) && self.nameless.len() < MAX_WAITING {
-                self.nameless.push((number, inode, 0));
-            }
-        }
-    }
-
-    /// The metadata of before is on the disk: what has waited for `patience` of these has no other
-    /// owner.
-    pub fn commit(&mut self, patience: u32, rows: &mut Rows) {
-        self.settle(rows);
-        self.waiting.commit(patience);
-        for (number, inode, look_ups) in std::mem::take(&mut self.nameless) {
-            if !self.give_path(number, inode, rows) && look_ups < PATIENCE {
-                self.nameless.push((number, inode, look_ups + 1));
-            }
-        }
-    }
-
-    /// Whether the inode of a row has a path by now, or the row another inode.
-    fn give_path(&mut self, number: usize, inode: u64, rows: &mut Rows) -> bool {
-        let Some(path) = self.names.path(inode, &mut rows.paths) else {
-            return false;
-        };
-        if let Some(row) = rows.get_mut(number)
-            && row.inode == inode
-        {
-            row.path = Some(path);
-        }
-        true
-    }
-
     /// It is `time_ns`.
     pub fn tick(&mut self, time_ns: u64, rows: &mut Rows) {
         if time_ns.saturating_sub(self.ticked_ns) >= TICK_NS {
             self.ticked_ns = time_ns;
             self.commit(PATIENCE, rows);
-        }
-    }
-
-    /// A name may be on its way still, and the one that is known be of another inode with this
-    /// number.
-    fn look_up_later(&mut self, row: usize, inode: u64) {
-        if inode != NO_INODE && self.unnamed.len() < MAX_WAITING {
-            self.unnamed.push((row, inode));
         }
     }
 }
@@ -348,49 +329,33 @@ pub fn runs(numbers: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
     runs
 }
 
-fn is_zero(content: &[u8]) -> bool {
-    content.iter().all(|&byte| byte == 0)
+/// Whether blocks of this kind are data or attributes: inodes name them each time that they are
+/// written.
+fn is_of_a_file(structure: Structure) -> bool {
+    matches!(structure, Structure::FileData | Structure::Xattr)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_written_of_a_removed_file_has_no_name_of_the_next_with_its_inode() {
-        let mut files = Files::new(2, Structure::Unknown);
-        let mut rows = Rows::default();
-        let write = Write {
-            event: 1,
-            time_ns: 0,
-            disk: 0,
-            offset: 0,
-            length: 4,
-            content: &[1; 4],
-            formatting: false,
+/// Of rows that lie in one range, those that no later one covers.
+fn newest(numbers: &[usize], rows: &mut Rows) -> HashSet<usize> {
+    let mut covered: Runs<()> = Runs::default();
+    let mut newest = HashSet::new();
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    for number in numbers {
+        let Some(row) = rows.get_mut(number) else {
+            continue;
         };
-        let add = |files: &mut Files, rows: &mut Rows, inode| {
-            let part = Part {
-                inode,
-                ..Part::new(Structure::FileData, Cause::Data)
-            };
-            files.add(&write, part, rows)
-        };
-        let (nameless, named) = (add(&mut files, &mut rows, 5), add(&mut files, &mut rows, 6));
-        files.commit(1, &mut rows);
-        let unnamed = add(&mut files, &mut rows, 5);
-        files.name(2, &[(b"old", 6)]);
-        files.remove(5, &mut rows);
-        files.remove(6, &mut rows);
-        let next = add(&mut files, &mut rows, 5);
-        files.name(2, &[(b"new", 5), (b"newer", 6)]);
-        files.commit(1, &mut rows);
-        let path = |number: usize| {
-            let row = rows.to_vec()[number];
-            row.path.map(|path| rows.paths.text(path).to_owned())
-        };
-        assert_eq!([nameless, unnamed].map(path), [None, None]);
-        assert_eq!(path(named).as_deref(), Some("/old"));
-        assert_eq!(path(next).as_deref(), Some("/new"));
+        let (from, to) = (row.offset, row.offset.saturating_add(row.length));
+        let hidden = covered.take(from, to).into_iter();
+        let hidden: u64 = hidden.map(|(begin, end, ())| end - begin).sum();
+        covered.insert(from, to, ());
+        if hidden < row.length {
+            newest.insert(number);
+        }
     }
+    newest
+}
+
+fn is_zero(content: &[u8]) -> bool {
+    content.iter().all(|&byte| byte == 0)
 }

@@ -21,9 +21,9 @@ pub fn log_disk(
 
 /// A family that learns owners from metadata as it is written.
 pub trait Follower {
-    /// Whether it writes nothing in place, and says itself when its metadata is on the disk (a
-    /// checkpoint). Of others a flush and time tell.
-    const IS_LOG_STRUCTURED: bool;
+    /// Whether it says itself when its metadata is on the disk, all that belongs together at once: a
+    /// checkpoint, a transaction. Of others a flush and time tell.
+    const IS_ATOMIC: bool;
 
     /// [`Family::name`].
     fn name(&self) -> &'static str;
@@ -50,22 +50,22 @@ impl<F: Follower> Family for F {
     fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         self.files().begin(write, rows);
         self.follow(write, disks, rows)?;
-        if !F::IS_LOG_STRUCTURED {
+        if !F::IS_ATOMIC {
             self.files().tick(write.time_ns, rows);
         }
         Ok(())
     }
 
     fn discard(&mut self, _disk: u16, offset: u64, length: u64, _rows: &mut Rows) -> Result<()> {
-        if F::IS_LOG_STRUCTURED {
+        if F::IS_ATOMIC {
             self.files().free(offset, length);
         }
         Ok(())
     }
 
     fn flush(&mut self, _disk: u16, _event: u64, rows: &mut Rows) -> Result<()> {
-        if !F::IS_LOG_STRUCTURED {
-            self.files().settle(rows);
+        if !F::IS_ATOMIC {
+            self.files().flush(rows);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 use crate::classify::escape::escaped;
 use crate::classify::inodes::Inodes;
 use crate::classify::{PathId, Paths};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// A name and its inode.
 pub type Entry<'a> = (&'a [u8], u64);
@@ -22,6 +22,8 @@ struct Name {
     directory: u64,
     name: Box<[u8]>,
     live: bool,
+    /// How often the directory's inode was forgotten before.
+    generation: u32,
 }
 
 /// The names of an inode: its path has the first.
@@ -33,12 +35,25 @@ struct Known {
     path: Option<(u32, PathId)>,
 }
 
+/// Where names are: a block, a record, or whatever two numbers tell.
+pub type Place = (u64, u64);
+
 /// A name that came or went.
 #[derive(Debug)]
 struct Change {
     inode: u64,
     directory: u64,
     name: Box<[u8]>,
+    /// Where it was seen, if that was told.
+    place: Option<Place>,
+    /// Of a name that went, how many had come before that.
+    came_before: usize,
+}
+
+impl Change {
+    fn key(&self) -> (Option<Place>, u64, u64, &[u8]) {
+        (self.place, self.directory, self.inode, &self.name)
+    }
 }
 
 /// The names of all inodes. A removed file keeps its last one until its inode is used again.
@@ -53,6 +68,9 @@ pub struct Names {
     came: Vec<Change>,
     /// Inodes that are other files than before.
     renewed: Vec<u64>,
+    /// Inodes of which no name of before is theirs any more, and how often directories were that.
+    forgotten: Vec<u64>,
+    generations: HashMap<u64, u32>,
 }
 
 impl Names {
@@ -79,10 +97,10 @@ impl Names {
         let ends = before.iter().rev().zip(after.iter().rev());
         let same = ends.take_while(is_same).count();
         for (name, inode) in &before[..before.len() - same] {
-            self.change(old_directory, name, *inode, false);
+            self.change(None, old_directory, (name, *inode), false);
         }
         for (name, inode) in &after[..after.len() - same] {
-            self.change(directory, name, *inode, true);
+            self.change(None, directory, (name, *inode), true);
         }
     }
 
@@ -91,10 +109,44 @@ impl Names {
         self.renewed.push(inode);
     }
 
-    fn change(&mut self, directory: u64, name: &[u8], inode: u64, came: bool) {
+    /// A place held these names of a directory, and holds those: each of them is there for certain,
+    /// whatever was [forgotten](Names::forget).
+    pub fn rewrite(
+        &mut self,
+        place: Place,
+        directory: u64,
+        before: &[Entry<'_>],
+        after: &[Entry<'_>],
+    ) {
+        let kept: HashSet<&Entry<'_>> = match before.is_empty() {
+            true => HashSet::new(),
+            false => after.iter().collect(),
+        };
+        for (name, inode) in before.iter().filter(|entry| !kept.contains(entry)) {
+            self.change(Some(place), directory, (name, *inode), false);
+        }
+        for (name, inode) in after {
+            self.change(Some(place), directory, (name, *inode), true);
+        }
+    }
+
+    /// The inode is free, or another file: no name that it had before is its own, and if it was a
+    /// directory, none in it counts. Those that come before names are settled are the new one's.
+    pub fn forget(&mut self, inode: u64) {
+        self.forgotten.push(inode);
+    }
+
+    fn change(
+        &mut self,
+        place: Option<Place>,
+        directory: u64,
+        (name, inode): Entry<'_>,
+        came: bool,
+    ) {
         if name == b".." || inode == directory || inode == self.root {
             return;
         }
+        let came_before = self.came.len();
         let list = match came {
             true => &mut self.came,
             false => &mut self.gone,
@@ -103,6 +155,8 @@ impl Names {
             inode,
             directory,
             name: name.into(),
+            place,
+            came_before,
         });
     }
 
@@ -110,7 +164,11 @@ impl Names {
     /// name that is still there; others have their newest.
     pub fn settle(&mut self, may_have_several: impl Fn(u64) -> bool) {
         let mut touched = Vec::new();
-        for change in self.gone.drain(..) {
+        let gone = std::mem::take(&mut self.gone);
+        // From the same place: it may be in another one by now.
+        let placed = gone.iter().filter(|change| change.place.is_some());
+        let until: HashMap<_, _> = placed.map(|c| (c.key(), c.came_before)).collect();
+        for change in &gone {
             if let Some(known) = self.names.get_mut(change.inode)
                 && let Some(name) = known.find(change.directory, &change.name)
             {
@@ -118,17 +176,34 @@ impl Names {
                 touched.push(change.inode);
             }
         }
-        for change in self.came.drain(..) {
+        for inode in self.forgotten.drain(..) {
+            self.names.remove(inode);
+            if self.directories.remove(&inode) {
+                let generation = self.generations.entry(inode).or_default();
+                *generation = generation.wrapping_add(1);
+                self.epoch = self.epoch.wrapping_add(1);
+            }
+        }
+        for (number, change) in self.came.drain(..).enumerate() {
+            if until
+                .get(&change.key())
+                .is_some_and(|&until| number < until)
+            {
+                continue;
+            }
             let Change {
                 inode,
                 directory,
                 name,
+                ..
             } = change;
             self.directories.insert(directory);
+            let generation = self.generations.get(&directory).copied().unwrap_or(0);
             let new = Name {
                 directory,
                 name,
                 live: true,
+                generation,
             };
             let Some(known) = self.names.get_mut(inode) else {
                 self.names.get_or_insert_with(inode, || Known {
@@ -140,6 +215,7 @@ impl Names {
             };
             if let Some(name) = known.find(directory, &new.name) {
                 name.live = true;
+                name.generation = generation;
             } else {
                 known.more.truncate(MOST_NAMES);
                 known.more.push(new);
@@ -167,6 +243,21 @@ impl Names {
         }
     }
 
+    /// Whether the inode has a name that is there, apart from this one.
+    pub fn has_another(&self, directory: u64, (name, inode): Entry<'_>) -> bool {
+        let Some(known) = self.names.get(inode) else {
+            return false;
+        };
+        let mut all = std::iter::once(&known.first).chain(&known.more);
+        all.any(|n| n.live && (n.directory != directory || *n.name != *name))
+    }
+
+    /// The same, unless it is a name that is gone.
+    pub fn live_path(&mut self, inode: u64, paths: &mut Paths) -> Option<PathId> {
+        let is_live = inode == self.root || self.names.get(inode).is_some_and(|n| n.first.live);
+        is_live.then(|| self.path(inode, paths)).flatten()
+    }
+
     /// The inode's path as of now, with `/` for the root of the file system.
     pub fn path(&mut self, inode: u64, paths: &mut Paths) -> Option<PathId> {
         if let Some((epoch, path)) = self.names.get(inode).and_then(|known| known.path)
@@ -178,11 +269,15 @@ impl Names {
         let mut at = inode;
         while at != self.root {
             let Name {
-                directory, name, ..
+                directory,
+                name,
+                generation,
+                ..
             } = &self.names.get(at)?.first;
+            let is_now = self.generations.get(directory).copied().unwrap_or(0) == *generation;
             parts.push(escaped(name));
             at = *directory;
-            if parts.len() > DEEPEST {
+            if parts.len() > DEEPEST || !is_now {
                 return None;
             }
         }
@@ -279,6 +374,39 @@ mod tests {
         replace(&mut names, 128, &[(b"a", 131)], &[]);
         names.settle(|_| true);
         assert_eq!(text(&mut names, 131), "/a");
+    }
+
+    #[test]
+    fn what_is_forgotten_has_the_names_that_come_with_it_and_those_alone() {
+        let mut names = Names::new(128);
+        names.rewrite((0, 128), 128, &[], &[(b"d", 131), (b"f", 132)]);
+        names.rewrite((0, 131), 131, &[], &[(b"x", 133), (b"y", 134)]);
+        names.settle(|_| true);
+        // Another directory and another file with these numbers: one has its old name again.
+        names.forget(131);
+        names.forget(132);
+        names.rewrite((0, 131), 131, &[], &[(b"z", 134)]);
+        let entries: [Entry<'_>; 2] = [(b"f", 132), (b"e", 131)];
+        names.rewrite((0, 128), 128, &[(b"d", 131), (b"f", 132)], &entries);
+        names.settle(|_| true);
+        assert_eq!(text(&mut names, 132), "/f");
+        assert_eq!(text(&mut names, 131), "/e");
+        assert_eq!(text(&mut names, 133), "");
+        names.forget(132);
+        names.settle(|_| true);
+        assert_eq!(text(&mut names, 132), "");
+    }
+
+    #[test]
+    fn a_name_that_came_and_went_is_gone_unless_it_is_elsewhere() {
+        let mut names = Names::new(128);
+        let a: Entry<'_> = (b"a", 131);
+        names.rewrite((0, 1), 128, &[], &[a, (b"b", 132)]);
+        names.rewrite((0, 2), 128, &[], &[a]);
+        names.rewrite((0, 1), 128, &[a, (b"b", 132)], &[]);
+        names.settle(|_| true);
+        assert_eq!(text(&mut names, 131), "/a");
+        assert_eq!(text(&mut names, 132), "");
     }
 
     #[test]

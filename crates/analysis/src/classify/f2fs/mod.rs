@@ -13,12 +13,12 @@ use crate::bytes::le32;
 use crate::classify::files::{Files, Owner, Part, cause_of, runs};
 use crate::classify::fingerprints::Fingerprints;
 use crate::classify::follower::Follower;
+use crate::classify::names::Entry;
 use crate::classify::{Cause, Causes, Disks, Family, FormattedDisks, Now, Rows, Structure, Write};
 use checkpoint::Checkpoints;
 use fscost_recording::{Image, Result};
 use node::{Kind, Node};
 use std::collections::HashMap;
-use std::ops::Range;
 
 /// The only size that most machines mount (`F2FS_BLKSIZE`): that of a page.
 const BLOCK: u64 = 4096;
@@ -118,6 +118,8 @@ pub fn detect(
             checkpoints: Checkpoints::new(&geometry),
             kinds: HashMap::new(),
             versions: HashMap::new(),
+            directories: HashMap::new(),
+            given: HashMap::new(),
             geometry,
         });
         family
@@ -133,10 +135,19 @@ struct F2fs {
     kinds: HashMap<u32, Structure>,
     /// Nodes as they were written last, by number, with their generations.
     versions: HashMap<u32, (u32, Fingerprints)>,
+    /// Where each block of a directory is, by node and place in it.
+    directories: HashMap<(u32, usize), u64>,
+    /// Names of inodes that an fsync made durable, in no directory yet.
+    given: HashMap<u64, (u64, Box<[u8]>)>,
 }
 
+/// The place of names that only an fsync says.
+const GIVEN: (u64, u64) = (0, 0);
+/// The place of names that are in the inode itself.
+const INLINE: u64 = u64::MAX;
+
 impl Follower for F2fs {
-    const IS_LOG_STRUCTURED: bool = true;
+    const IS_ATOMIC: bool = true;
 
     fn name(&self) -> &'static str {
         "f2fs"
@@ -247,9 +258,9 @@ impl F2fs {
         };
         if node.is_inode() {
             if before.is_none() {
-                let (directory, name) = node.name();
-                self.files.name_new(directory, name, part.inode);
+                self.files.forget(part.inode, rows);
             }
+            self.give_name(node, rows);
             self.inode(node);
         }
         self.files.add(write, part, rows);
@@ -258,39 +269,67 @@ impl F2fs {
             inode: u64::from(node.inode),
             structure: structure.unwrap_or(Structure::FileData),
         };
+        if owner.structure == Structure::Directory {
+            self.read_names(node, now)?;
+        }
         for (first, count) in runs(node.addresses(self.geometry.flexible)) {
             let (from, to) = (
                 first.max(self.geometry.main),
                 (first + count).min(self.geometry.end),
             );
-            if from >= to {
-                continue;
+            if from < to {
+                self.files
+                    .own(from * BLOCK, (to - from) * BLOCK, owner, rows);
             }
-            if owner.structure == Structure::Directory {
-                self.read_names(from..to, owner, now)?;
-            }
-            self.files
-                .own(from * BLOCK, (to - from) * BLOCK, owner, rows);
         }
         Ok(())
     }
 
-    /// The names in blocks that were not yet known to be a directory's.
-    fn read_names(
-        &mut self,
-        blocks: Range<u64>,
-        owner: Owner,
-        now: &mut Now<'_, '_>,
-    ) -> Result<()> {
+    /// An fsync makes the name durable that a new inode was made with. After a rename it may be
+    /// of before; the next checkpoint tells.
+    fn give_name(&mut self, node: &Node<'_>, rows: &mut Rows) {
+        let (directory, name) = node.name();
+        if !node.is_named_by_fsync() || name.is_empty() {
+            return;
+        }
+        let inode = u64::from(node.inode);
+        self.files.rename(GIVEN, directory, &[], &[(name, inode)]);
+        self.given.insert(inode, (directory, name.into()));
+        self.files.settle(rows);
+    }
+
+    /// The names in a directory's blocks that are at other places than before.
+    fn read_names(&mut self, node: &Node<'_>, now: &mut Now<'_, '_>) -> Result<()> {
         let mut content = [0; BLOCK as usize];
-        for block in blocks {
-            if self.files.owner(block * BLOCK, 1).0 != Some(owner) {
-                now.read(block * BLOCK, &mut content)?;
-                let entries = directory::entries(&content, directory::IN_BLOCK);
-                self.files.name(owner.inode, &entries);
+        for (place, block) in node.addresses(self.geometry.flexible).enumerate() {
+            let key = (node.number, place);
+            let is_there = (self.geometry.main..self.geometry.end).contains(&block);
+            let before = self.directories.insert(key, block);
+            if before == Some(block) || before.is_none() && !is_there {
+                continue;
             }
+            let mut entries = Vec::new();
+            if is_there {
+                now.read(block * BLOCK, &mut content)?;
+                entries = directory::entries(&content, directory::IN_BLOCK);
+            }
+            self.name_at((u64::from(node.number), place as u64), node.inode, &entries);
         }
         Ok(())
+    }
+
+    /// A place in a directory holds these names from now on.
+    fn name_at(&mut self, place: (u64, u64), inode: u32, entries: &[Entry<'_>]) {
+        let directory = u64::from(inode);
+        for &(name, child) in entries {
+            let given = self.given.remove(&child);
+            if let Some((of, given)) =
+                given.filter(|(of, given)| (*of, &**given) != (directory, name))
+            {
+                self.files.rename(GIVEN, of, &[(&given, child)], &[]);
+            }
+        }
+        self.files.name_at(place, directory, entries);
     }
 
     /// What an inode's blocks are, and the names in it.
@@ -306,21 +345,12 @@ impl F2fs {
         self.kinds.insert(node.inode, structure);
         if let Some(inline) = node.inline_directory(self.geometry.flexible) {
             let entries = directory::entries(inline, directory::inline_count(inline.len()));
-            self.files.name(u64::from(node.inode), &entries);
+            self.name_at((u64::from(node.number), INLINE), node.inode, &entries);
         }
     }
 
-    /// Blocks of data; those of directories have names.
+    /// Blocks of data. Names of directories count when a node says where they are.
     fn data(&mut self, write: &Write<'_>, rows: &mut Rows) {
-        for (number, block) in write.content.chunks_exact(BLOCK as usize).enumerate() {
-            let at = write.offset + number as u64 * BLOCK;
-            if let (Some(owner), _) = self.files.owner(at, 1)
-                && owner.structure == Structure::Directory
-            {
-                self.files
-                    .name(owner.inode, &directory::entries(block, directory::IN_BLOCK));
-            }
-        }
         self.files.add_owned(write, rows);
     }
 }

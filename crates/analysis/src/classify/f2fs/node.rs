@@ -54,6 +54,12 @@ impl<'b> Node<'b> {
         self.number == self.inode
     }
 
+    /// Whether an fsync wrote it, of an inode that no checkpoint has a name of (`FSYNC_BIT_SHIFT`,
+    /// `DENT_BIT_SHIFT`).
+    pub fn is_named_by_fsync(&self) -> bool {
+        le32(self.block, FOOTER + 8) & 0x6 == 0x6
+    }
+
     /// The name that an inode was made with, and where. After a rename they may be of before.
     pub fn name(&self) -> (u64, &'b [u8]) {
         let length = (le32(self.block, 88) as usize).min(255);
@@ -114,7 +120,7 @@ impl<'b> Node<'b> {
         self.body(flexible).get(4..).filter(|_| is_there)
     }
 
-    /// Addresses of data blocks.
+    /// Addresses of data blocks, in order; 0 and more than any disk has are none.
     pub fn addresses(&self, flexible: bool) -> impl Iterator<Item = u64> + use<'b> {
         let addresses = match self.place {
             0 if self.is_inline() => &[],

@@ -11,7 +11,7 @@ use crate::classify::follower::Follower;
 use crate::classify::{
     Cause, Disks, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write,
 };
-use directory::{ENTRY, MOST};
+use directory::{ENTRY, MOST, Named};
 use fscost_recording::{Image, Result};
 use layout::{FIXED_ROOT, Kind, Layout};
 use std::collections::{HashMap, HashSet};
@@ -31,7 +31,10 @@ pub fn detect(
     Ok(layout.map(|layout| {
         let family: Box<dyn Family> = Box::new(Fat {
             disk,
-            files: Files::new(layout.root, Structure::Unknown),
+            files: match layout.kind {
+                Kind::ExFat => Files::doubting(layout.root, Structure::FileData),
+                _ => Files::new(layout.root, Structure::Unknown),
+            },
             next: HashMap::new(),
             linked: HashSet::new(),
             before: HashMap::new(),
@@ -58,7 +61,7 @@ struct Fat {
 }
 
 impl Follower for Fat {
-    const IS_LOG_STRUCTURED: bool = false;
+    const IS_ATOMIC: bool = false;
 
     fn name(&self) -> &'static str {
         match self.layout.kind {
@@ -199,8 +202,30 @@ impl Fat {
             ..Part::new(Structure::Directory, Cause::Names)
         };
         self.files.add_waiting(write, part, rows);
+        self.gone(write, owner, now, rows)?;
         for begin in self.names(write.offset, write.length, owner, now)? {
             self.follow(begin, now, rows)?;
+        }
+        Ok(())
+    }
+
+    /// Names that a part of a directory is written over are gone, unless it has them still.
+    fn gone(
+        &mut self,
+        write: &Write<'_>,
+        owner: Owner,
+        now: &mut Now<'_, '_>,
+        rows: &Rows,
+    ) -> Result<()> {
+        let after = self.named(write.offset, write.length, owner, Time::Now, now)?;
+        let kept: HashSet<_> = after.iter().map(|n| (&n.name, n.cluster)).collect();
+        for named in self.named(write.offset, write.length, owner, Time::Before, now)? {
+            if let (Some(name), false) = (&named.name, kept.contains(&(&named.name, named.cluster)))
+                && self.layout.offset(named.cluster).is_some()
+            {
+                let entry = (name.as_bytes(), named.cluster);
+                self.files.unname(owner.inode, entry, rows);
+            }
         }
         Ok(())
     }
@@ -250,13 +275,15 @@ impl Fat {
             let mut at = offset;
             while at < end {
                 let (before, length) = self.files.owner(at, end - at);
-                if before != Some(owner) {
+                // What it has already is told again: data is doubtful until then.
+                if before != Some(owner) || owner.structure == Structure::FileData {
                     parts.push((at, length));
                 }
                 at += length;
             }
             return parts;
         }
+        let all = all || self.layout.kind == Kind::ExFat && begin.before.is_none();
         let (mut cluster, mut seen) = (cluster, HashSet::new());
         while let Some(offset) = self.layout.offset(cluster)
             && seen.insert(cluster)
@@ -279,8 +306,7 @@ impl Fat {
         parts
     }
 
-    /// The names in a part of a directory: what begins where, and whose it is. A name may begin
-    /// before this part and end behind it.
+    /// The names in a part of a directory: what begins where, and whose it is.
     fn names(
         &mut self,
         offset: u64,
@@ -288,6 +314,38 @@ impl Fat {
         owner: Owner,
         now: &mut Now<'_, '_>,
     ) -> Result<Vec<Begin>> {
+        let mut begins = Vec::new();
+        for named in self.named(offset, length, owner, Time::Now, now)? {
+            if self.layout.offset(named.cluster).is_none() {
+                continue;
+            }
+            let is_file = matches!(named.structure, Structure::FileData | Structure::Directory);
+            let inode = if is_file { named.cluster } else { NO_INODE };
+            if let Some(name) = named.name {
+                let (directory, entry) = (owner.inode, (name.as_bytes(), inode));
+                self.files.rename((0, directory), directory, &[], &[entry]);
+            }
+            let owner = Owner {
+                inode,
+                structure: named.structure,
+            };
+            begins.push(Begin {
+                contiguous: named.contiguous,
+                ..Begin::new(named.cluster, owner)
+            });
+        }
+        Ok(begins)
+    }
+
+    /// What a part of a directory names. A name may begin before this part and end behind it.
+    fn named(
+        &self,
+        offset: u64,
+        length: u64,
+        owner: Owner,
+        time: Time,
+        now: &mut Now<'_, '_>,
+    ) -> Result<Vec<Named>> {
         const AROUND: u64 = (ENTRY * MOST) as u64;
         let Layout {
             heap,
@@ -328,30 +386,20 @@ impl Fat {
         for (at, length) in parts {
             let filled = content.len();
             content.resize(filled + length as usize, 0);
-            now.read(at, &mut content[filled..])?;
-        }
-        let before = parts[0].1 + offset - from;
-        let mut begins = Vec::new();
-        for named in directory::named(&content, before as usize, self.layout.kind) {
-            if self.layout.offset(named.cluster).is_none() {
-                continue;
+            match time {
+                Time::Before => now.disks.read(now.write.disk, at, &mut content[filled..])?,
+                Time::Now => now.read(at, &mut content[filled..])?,
             }
-            let is_file = matches!(named.structure, Structure::FileData | Structure::Directory);
-            let inode = if is_file { named.cluster } else { NO_INODE };
-            if let Some(name) = named.name {
-                self.files.name(owner.inode, &[(name.as_bytes(), inode)]);
-            }
-            let owner = Owner {
-                inode,
-                structure: named.structure,
-            };
-            begins.push(Begin {
-                contiguous: named.contiguous,
-                ..Begin::new(named.cluster, owner)
-            });
         }
-        Ok(begins)
+        let before = (parts[0].1 + offset - from) as usize;
+        Ok(directory::named(&content, before, self.layout.kind))
     }
+}
+
+/// Without the write that is looked at, or with it.
+enum Time {
+    Before,
+    Now,
 }
 
 /// Where something begins.

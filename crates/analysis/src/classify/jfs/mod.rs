@@ -2,7 +2,7 @@
 //! trees say where data and names are.
 //!
 //! The log is a region, and what it says is not read: the same reaches its home at the next sync at
-//! the latest.
+//! the latest. So data is doubtful until the inode that has it is written.
 
 mod own;
 mod tree;
@@ -68,7 +68,7 @@ pub fn detect(
         disk,
         end: image.size_bytes(),
         log_disk,
-        files: Files::new(ROOT, Structure::Unknown),
+        files: Files::doubting(ROOT, Structure::FileData),
         superblock: Some(superblock),
         left: 0,
         kinds: HashMap::new(),
@@ -103,7 +103,7 @@ struct Jfs {
 }
 
 impl Follower for Jfs {
-    const IS_LOG_STRUCTURED: bool = false;
+    const IS_ATOMIC: bool = false;
 
     fn name(&self) -> &'static str {
         "jfs"
@@ -119,6 +119,7 @@ impl Follower for Jfs {
 
     fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         if write.disk != self.disk {
+            self.files.flush(rows);
             self.files
                 .add(write, Part::new(Structure::Log, Cause::Log), rows);
             return Ok(());
@@ -157,7 +158,7 @@ impl Follower for Jfs {
                     };
                     self.files.add_waiting(&piece, part, rows);
                     if causes.has(Cause::InodeRemoved) {
-                        self.files.remove(inode, rows);
+                        self.files.forget(inode, rows);
                     }
                 }
                 Some(owner) if is_read => {
@@ -165,6 +166,7 @@ impl Follower for Jfs {
                     self.page(piece.offset, piece.content, owner, DEEPEST, &mut now, rows)?;
                 }
                 Some(_) if structure == Structure::Log => {
+                    self.files.flush(rows);
                     self.files
                         .add(&piece, Part::new(structure, Cause::Log), rows);
                 }
@@ -184,6 +186,14 @@ fn is_clean(write: &Write<'_>) -> bool {
     write.offset == SUPERBLOCK
         && write.content.starts_with(b"JFS1")
         && le32(write.content, STATE) == CLEAN
+}
+
+/// Where a node of a tree of names is.
+enum Place {
+    /// A page of its own.
+    Page(u64),
+    /// The inode.
+    Root,
 }
 
 impl Jfs {
@@ -218,7 +228,7 @@ impl Jfs {
                 }
                 Ok(())
             }
-            Structure::Directory => self.names(page, false, owner, deepest, now, rows),
+            Structure::Directory => self.names(page, Place::Page(at), owner, deepest, now, rows),
             Structure::ExtentMap => self.extents(page, owner.inode, deepest, now, rows),
             _ => Ok(()),
         }
@@ -258,20 +268,26 @@ impl Jfs {
     fn names(
         &mut self,
         node: &[u8],
-        is_root: bool,
+        place: Place,
         owner: Owner,
         deepest: u32,
         now: &mut Now<'_, '_>,
         rows: &mut Rows,
     ) -> Result<()> {
-        match tree::names(node, is_root) {
+        let key = match place {
+            Place::Page(at) => (0, at),
+            Place::Root => (1, owner.inode),
+        };
+        match tree::names(node, matches!(place, Place::Root)) {
             Node::Leaf(entries) => {
                 let entries = entries
                     .iter()
                     .map(|(name, inode)| (name.as_bytes(), *inode));
-                self.files.name(owner.inode, &entries.collect::<Vec<_>>());
+                let entries: Vec<_> = entries.collect();
+                self.files.name_at(key, owner.inode, &entries);
             }
             Node::Internal(pages) => {
+                self.files.name_at(key, owner.inode, &[]);
                 for page in pages {
                     self.own_read(page, owner, None, deepest, now, rows)?;
                 }
@@ -303,7 +319,7 @@ impl Jfs {
             }
             if le32(slot, 40) == 0 {
                 if self.inodes.remove(&inode).is_some() {
-                    self.files.remove(inode, rows);
+                    self.files.forget(inode, rows);
                     causes = causes.with(Cause::InodeRemoved);
                     changed.push(inode);
                 }
@@ -321,7 +337,7 @@ impl Jfs {
                 }
                 Some((of, before)) if of == generation => version.causes(&before),
                 Some(_) => {
-                    self.files.remove(inode, rows);
+                    self.files.forget(inode, rows);
                     Causes::one(Cause::NewInode)
                 }
                 None => Causes::one(Cause::NewInode),
@@ -376,7 +392,14 @@ impl Jfs {
             inode,
             structure: Structure::Directory,
         };
-        self.names(part(slot, TREE, INODE), true, owner, deepest, now, rows)
+        self.names(
+            part(slot, TREE, INODE),
+            Place::Root,
+            owner,
+            deepest,
+            now,
+            rows,
+        )
     }
 }
 

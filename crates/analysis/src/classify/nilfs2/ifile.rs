@@ -1,7 +1,7 @@
 //! The ifile: groups of inodes, each behind a bitmap, and descriptors of many groups in front of
 //! them (fs/nilfs2/alloc.c).
 
-use crate::bytes::le16;
+use crate::bytes::{le16, le32};
 use crate::classify::Structure;
 use crate::classify::fingerprints::{Fingerprints, of};
 
@@ -54,6 +54,11 @@ pub fn fingerprints(slot: &[u8]) -> Option<Fingerprints> {
         attributes: of(slot, &[(40, 56), (112, 124)]),
         ..Fingerprints::default()
     })
+}
+
+/// Changes with the inode that has this number.
+pub fn generation(slot: &[u8]) -> u32 {
+    le32(slot, 120)
 }
 
 /// What an inode's data is.

@@ -107,19 +107,20 @@ struct Nilfs2 {
     payload: Range<u64>,
     /// Its sequence number.
     sequence: u64,
-    /// Of its blocks that are the ifile's, the places in it.
+    /// Of its blocks that are the ifile's, or may be a directory's, the places in the file.
     offsets: HashMap<u64, u64>,
     kinds: HashMap<u64, Structure>,
-    /// Blocks since the last checkpoint: the ifile may tell that their inode is of another kind by
+    /// Blocks since the last checkpoint, with their places in the file: the ifile may tell that their inode is of another kind by
     /// now.
-    open: HashMap<u64, Vec<u64>>,
+    open: HashMap<u64, Vec<(u64, u64)>>,
     /// How many they are.
     open_blocks: usize,
-    inodes: HashMap<u64, Fingerprints>,
+    /// With their generations.
+    inodes: HashMap<u64, (u32, Fingerprints)>,
 }
 
 impl Follower for Nilfs2 {
-    const IS_LOG_STRUCTURED: bool = true;
+    const IS_ATOMIC: bool = true;
 
     fn name(&self) -> &'static str {
         "nilfs2"
@@ -201,7 +202,7 @@ impl Nilfs2 {
                 self.ifile(&write.part(0, length), now, rows)?;
                 return Ok(length);
             }
-            Structure::Directory => self.names(inode, write.part(0, length).content),
+            Structure::Directory => self.names(inode, block, write.part(0, length).content),
             _ => {}
         }
         // Behind the last partial segment, the next block may be a summary.
@@ -215,7 +216,7 @@ impl Nilfs2 {
             // The super root: all before it is on its way.
             self.open.clear();
             self.open_blocks = 0;
-            self.files.commit(2, rows);
+            self.files.commit(1, rows);
         }
         Ok(length)
     }
@@ -233,6 +234,7 @@ impl Nilfs2 {
     /// What follows this summary is known.
     fn begin(&mut self, block: u64, summary: &Summary, rows: &mut Rows) {
         self.sequence = summary.sequence;
+        self.files.set_new(!summary.has_data_alone);
         self.payload = block + summary.blocks..block + summary.total;
         self.offsets.clear();
         let mut at = self.payload.start;
@@ -260,13 +262,15 @@ impl Nilfs2 {
                 }
             };
             let data = give(&mut self.files, file.data_blocks, inode, structure);
-            if file.inode == IFILE {
-                self.offsets.extend(data.zip(file.offsets.iter().copied()));
-            } else if inode > IFILE || inode == ROOT {
+            let placed = data.zip(file.offsets.iter().copied());
+            if self.kinds.get(&file.inode) != Some(&Structure::FileData) {
+                self.offsets.extend(placed.clone());
+            }
+            if inode > IFILE || inode == ROOT {
                 let most = MOST_OPEN - self.open_blocks;
                 let open = self.open.entry(inode).or_default();
                 let before = open.len();
-                open.extend(data.take(most));
+                open.extend(placed.take(most));
                 self.open_blocks += open.len() - before;
             }
             let structure = match file.inode {
@@ -306,13 +310,22 @@ impl Nilfs2 {
                         causes = causes.with(Cause::InodeRemoved);
                         changed.push(inode);
                         self.kinds.remove(&inode);
+                        self.files.forget(inode, rows);
                     }
                     continue;
                 };
-                let why = match self.inodes.insert(inode, version) {
-                    None => Causes::one(Cause::NewInode),
-                    Some(before) if before == version => continue,
-                    Some(before) => version.causes(&before),
+                let generation = ifile::generation(slot);
+                let why = match self.inodes.insert(inode, (generation, version)) {
+                    Some((of, before)) if of == generation => match before == version {
+                        true => continue,
+                        false => version.causes(&before),
+                    },
+                    before => {
+                        if before.is_some() {
+                            self.files.forget(inode, rows);
+                        }
+                        Causes::one(Cause::NewInode)
+                    }
                 };
                 causes = causes.and(why);
                 changed.push(inode);
@@ -349,14 +362,15 @@ impl Nilfs2 {
             return Ok(());
         }
         let mut content = vec![0; self.geometry.block_bytes as usize];
-        for block in self.open.remove(&inode).unwrap_or_default() {
+        for (block, place) in self.open.remove(&inode).unwrap_or_default() {
             let offset = block * self.geometry.block_bytes;
             let owner = Owner { inode, structure };
             self.files
                 .own(offset, self.geometry.block_bytes, owner, rows);
             if structure == Structure::Directory {
                 now.read(offset, &mut content)?;
-                self.names(inode, &content);
+                self.offsets.insert(block, place);
+                self.names(inode, block, &content);
             }
         }
         Ok(())
@@ -364,8 +378,8 @@ impl Nilfs2 {
 
     /// A directory's blocks: entries as those of ext2, with longer numbers of inodes (`struct
     /// nilfs_dir_entry`).
-    fn names(&mut self, directory: u64, content: &[u8]) {
-        for block in content.chunks(self.geometry.block_bytes as usize) {
+    fn names(&mut self, directory: u64, first: u64, content: &[u8]) {
+        for (number, block) in (first..).zip(content.chunks(self.geometry.block_bytes as usize)) {
             let mut entries = Vec::new();
             let mut at = 0;
             while at + 12 <= block.len() {
@@ -379,7 +393,10 @@ impl Nilfs2 {
                 }
                 at += length;
             }
-            self.files.name(directory, &entries);
+            match self.offsets.get(&number) {
+                Some(&place) => self.files.name_at((directory, place), directory, &entries),
+                None => self.files.name(directory, &entries),
+            }
         }
     }
 }

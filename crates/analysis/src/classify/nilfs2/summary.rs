@@ -15,6 +15,8 @@ pub struct Summary {
     pub total: u64,
     /// Of them, those of the summary.
     pub blocks: u64,
+    /// Whether it has data alone, of an fdatasync, and no inodes (`NILFS_SS_SYNDT`).
+    pub has_data_alone: bool,
     /// Whether the last is a super root.
     pub has_super_root: bool,
     /// In the order of their blocks.
@@ -29,7 +31,7 @@ pub struct FileBlocks {
     pub blocks: u64,
     /// Data alone.
     pub data_blocks: u64,
-    /// Of the ifile, where in it each data block is.
+    /// Where in the file each data block is; not of the maps.
     pub offsets: Vec<u64>,
 }
 
@@ -47,6 +49,7 @@ impl Summary {
             checkpoint: le64(content, 56),
             total: u64::from(le32(content, 40)),
             blocks: bytes.div_ceil(block_bytes) as u64,
+            has_data_alone: flags & 0x8 != 0,
             has_super_root: flags & 0x4 != 0,
             files: Vec::new(),
         };
@@ -72,7 +75,7 @@ impl Summary {
                 let Some(at) = cursor.next(data_bytes) else {
                     break;
                 };
-                if inode == super::IFILE {
+                if !matches!(inode, super::DAT | super::CPFILE | super::SUFILE) {
                     offsets.push(le64(content, at + 8));
                 }
             }
@@ -134,7 +137,7 @@ mod tests {
         let files: Vec<_> = (summary.files.iter())
             .map(|file| (file.inode, file.blocks, file.data_blocks, &file.offsets[..]))
             .collect();
-        let expected: [(u64, u64, u64, &[u64]); 2] = [(13, 2, 1, &[]), (6, 1, 1, &[5])];
+        let expected: [(u64, u64, u64, &[u64]); 2] = [(13, 2, 1, &[0]), (6, 1, 1, &[5])];
         assert_eq!(files, expected);
     }
 }

@@ -7,10 +7,11 @@ use crate::bytes::{byte, le16, le64};
 use crate::classify::files::{Files, Owner, Part};
 use crate::classify::fingerprints::Fingerprints;
 use crate::classify::follower::Follower;
+use crate::classify::names::Entry;
 use crate::classify::{Cause, Causes, Disks, Family, FormattedDisks, Rows, Structure, Write};
 use fscost_recording::{Image, Result};
 use record::Record;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 const MFT: u64 = 0;
 const MIRROR: u64 = 1;
@@ -76,10 +77,11 @@ pub fn detect(
     }
     Ok(Some(Box::new(Ntfs {
         disk,
-        files: Files::new(ROOT, Structure::Unknown),
+        files: Files::doubting(ROOT, Structure::FileData),
         first: Record::parse(&first),
         mft: Vec::new(),
         records: HashMap::new(),
+        names: HashMap::new(),
         geometry,
     })))
 }
@@ -94,10 +96,12 @@ struct Ntfs {
     mft: Vec<(u64, u64, u64)>,
     /// Records as they were written last, with their sequence numbers.
     records: HashMap<u64, (u16, Fingerprints)>,
+    /// By record and directory, names.
+    names: HashMap<u64, BTreeMap<u64, Vec<String>>>,
 }
 
 impl Follower for Ntfs {
-    const IS_LOG_STRUCTURED: bool = false;
+    const IS_ATOMIC: bool = false;
 
     fn name(&self) -> &'static str {
         "ntfs"
@@ -160,7 +164,7 @@ impl Ntfs {
             } else if let (Some(record), Some(number)) =
                 (Record::parse(piece.content), self.number(piece.offset))
             {
-                part.causes = self.causes(number, &record);
+                part.causes = self.causes(number, &record, rows);
                 part.inode = record.base(number);
                 if record.is_in_use() {
                     self.learn(number, &record, rows);
@@ -177,29 +181,48 @@ impl Ntfs {
         Some((at + offset - from) / self.geometry.record_bytes)
     }
 
-    fn causes(&mut self, number: u64, record: &Record) -> Causes {
+    fn causes(&mut self, number: u64, record: &Record, rows: &Rows) -> Causes {
         let sequence = record.sequence();
         if !record.is_in_use() {
+            self.rename(number, record.base(number), BTreeMap::new());
+            self.files.forget(number, rows);
             return Causes::one(match self.records.remove(&number) {
                 Some(_) => Cause::InodeRemoved,
                 None => Cause::Allocation,
             });
         }
         let now = record.fingerprints();
-        match self.records.insert(number, (sequence, now)) {
+        let before = self.records.insert(number, (sequence, now));
+        if before.is_some_and(|(of, _)| of != sequence) {
+            self.files.forget(number, rows);
+        }
+        match before {
             Some((of, before)) if of == sequence => now.causes(&before),
             _ if now.data != 0 => Causes::one(Cause::NewInode).with(Cause::Data),
             _ => Causes::one(Cause::NewInode),
         }
     }
 
+    /// A record has these names from now on, by directory, and none of before.
+    fn rename(&mut self, number: u64, inode: u64, names: BTreeMap<u64, Vec<String>>) {
+        let before = self.names.remove(&number).unwrap_or_default();
+        let both: BTreeSet<u64> = before.keys().chain(names.keys()).copied().collect();
+        for directory in both {
+            let before = entries(before.get(&directory), inode);
+            let after = entries(names.get(&directory), inode);
+            let place = (number, directory);
+            self.files.rename(place, directory, &before, &after);
+        }
+        if !names.is_empty() {
+            self.names.insert(number, names);
+        }
+    }
+
     /// What a record's clusters are, and its names.
     fn learn(&mut self, number: u64, record: &Record, rows: &mut Rows) {
         let inode = record.base(number);
+        self.rename(number, inode, names(record));
         for attribute in record.attributes() {
-            if let Some((directory, name)) = attribute.name() {
-                self.files.name(directory, &[(name.as_bytes(), inode)]);
-            }
             let structure = structure(inode, attribute.kind);
             let is_mft = inode == MFT && structure == Structure::Mft;
             let bytes = self.geometry.cluster_bytes;
@@ -220,6 +243,20 @@ impl Ntfs {
             }
         }
     }
+}
+
+/// The names that a record gives its file, by directory.
+fn names(record: &Record) -> BTreeMap<u64, Vec<String>> {
+    let mut names: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (directory, name) in record.attributes().filter_map(|attribute| attribute.name()) {
+        names.entry(directory).or_default().push(name);
+    }
+    names
+}
+
+fn entries(names: Option<&Vec<String>>, inode: u64) -> Vec<Entry<'_>> {
+    let names = names.into_iter().flatten();
+    names.map(|name| (name.as_bytes(), inode)).collect()
 }
 
 /// What the clusters of a file's attribute are; the first records are the file system's own (`enum

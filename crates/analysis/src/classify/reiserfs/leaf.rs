@@ -83,6 +83,13 @@ impl<'b> Item<'b> {
         u64::from(self.object)
     }
 
+    /// Of an inode, what changes with the file that has its number (`struct stat_data`, or the
+    /// older one without).
+    pub fn generation(&self) -> Option<u32> {
+        let is_one = self.kind == Kind::Stat && self.body.len() == 44;
+        is_one.then(|| le32(self.body, 40))
+    }
+
     /// Blocks of data that an indirect item points to.
     pub fn blocks(&self) -> Vec<(u64, u64)> {
         match self.kind {

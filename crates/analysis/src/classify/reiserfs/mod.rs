@@ -7,18 +7,21 @@ mod leaf;
 use crate::bytes::{le16, le32};
 use crate::classify::files::{Files, Owner, Part};
 use crate::classify::follower::{Follower, log_disk};
+use crate::classify::names::Entry;
 use crate::classify::{
     Cause, Causes, Disks, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write,
 };
 use fscost_recording::{Image, Result};
 use journal::Journal;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 const SUPERBLOCK: u64 = 65536;
 const ROOT: u64 = 2;
 const LEAF: u16 = 1;
 /// `MAX_HEIGHT`
 const DEEPEST: u16 = 7;
+/// Transactions that data waits for the one that says whose it is.
+const PATIENCE: u32 = 4;
 
 /// Sizes and places.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +99,10 @@ pub fn detect(
         ),
         files: Files::new(ROOT, Structure::Unknown),
         leaves: leaf::Leaves::default(),
+        known: HashMap::new(),
+        leaf_inodes: HashMap::new(),
+        inodes: HashMap::new(),
+        gone: HashSet::new(),
         copied: HashMap::new(),
         geometry,
     })))
@@ -112,6 +119,9 @@ fn is_journal(image: &mut Image<'_>, geometry: &Geometry, magic: u32) -> Result<
     Ok(bytes.chunks(4).any(|word| le32(word, 0) == magic))
 }
 
+/// Names of a leaf, by directory, and their inodes.
+type Known = BTreeMap<u64, Vec<(Box<[u8]>, u64)>>;
+
 struct Reiserfs {
     disk: u16,
     journal_disk: Option<u16>,
@@ -119,13 +129,21 @@ struct Reiserfs {
     journal: Journal,
     files: Files,
     leaves: leaf::Leaves,
+    /// What each leaf says of inodes and names.
+    known: HashMap<u64, Known>,
+    /// The inodes of each leaf.
+    leaf_inodes: HashMap<u64, Vec<u64>>,
+    /// By inode, the generation, and the leaf that says so.
+    inodes: HashMap<u64, (u32, u64)>,
+    /// Inodes that their leaf has no more, in the transaction that is being read.
+    gone: HashSet<u64>,
     /// Why nodes were copied to the journal since they were written to their places: that is why
     /// they are, then.
     copied: HashMap<u64, Causes>,
 }
 
 impl Follower for Reiserfs {
-    const IS_LOG_STRUCTURED: bool = false;
+    const IS_ATOMIC: bool = true;
 
     fn name(&self) -> &'static str {
         "reiserfs"
@@ -210,6 +228,13 @@ impl Reiserfs {
                     }
                 }
             }
+            (Structure::JournalCommit, _) => {
+                for inode in std::mem::take(&mut self.gone) {
+                    self.inodes.remove(&inode);
+                    self.files.forget(inode, rows);
+                }
+                self.files.commit(PATIENCE, rows);
+            }
             _ => {}
         }
         Ok(())
@@ -283,11 +308,9 @@ impl Reiserfs {
         if level != LEAF {
             return Some(Causes::one(Cause::Accounting));
         }
+        self.learn(block, content, rows);
         for item in leaf::items(content) {
             let inode = item.inode();
-            for (name, child) in item.names() {
-                self.files.name(inode, &[(name, child)]);
-            }
             // Of a file: a symlink's target is an item in whole (`reiserfs_symlink`).
             let structure = Structure::FileData;
             for (first, count) in item.blocks() {
@@ -299,5 +322,53 @@ impl Reiserfs {
             }
         }
         Some(self.leaves.causes(block, content))
+    }
+
+    /// The inodes and names of a leaf. A name that moves to another leaf does so in one
+    /// transaction.
+    fn learn(&mut self, block: u64, content: &[u8], rows: &Rows) {
+        let mut names: BTreeMap<u64, Vec<Entry<'_>>> = BTreeMap::new();
+        let mut inodes = Vec::new();
+        for item in leaf::items(content) {
+            let inode = item.inode();
+            if let Some(generation) = item.generation() {
+                let before = self.inodes.insert(inode, (generation, block));
+                if before.is_some_and(|(before, _)| before != generation) {
+                    self.files.forget(inode, rows);
+                }
+                self.gone.remove(&inode);
+                inodes.push(inode);
+            }
+            if item.kind == leaf::Kind::Directory {
+                names.entry(inode).or_default().extend(item.names());
+            }
+        }
+        let before = self.leaf_inodes.insert(block, inodes).unwrap_or_default();
+        let kept = self.leaf_inodes.get(&block).map_or(&[][..], |kept| kept);
+        let kept: HashSet<_> = kept.iter().collect();
+        for inode in before.iter().filter(|inode| !kept.contains(inode)) {
+            if self.inodes.get(inode).is_some_and(|&(_, at)| at == block) {
+                self.gone.insert(*inode);
+            }
+        }
+        let own = |(&directory, entries): (&u64, &Vec<Entry<'_>>)| {
+            let entries = entries.iter();
+            let entries = entries.map(|&(name, child)| (name.into(), child));
+            (directory, entries.collect())
+        };
+        let before = self.known.insert(block, names.iter().map(own).collect());
+        let mut before = before.unwrap_or_default();
+        for directory in names.keys() {
+            before.entry(*directory).or_default();
+        }
+        for (directory, before) in &before {
+            let before: Vec<_> = before
+                .iter()
+                .map(|(name, child)| (&**name, *child))
+                .collect();
+            let after = names.get(directory).map_or(&[][..], |names| names);
+            let place = (block, *directory);
+            self.files.rename(place, *directory, &before, after);
+        }
     }
 }
