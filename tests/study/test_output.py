@@ -32,7 +32,7 @@ def numbers(short: str, phase: str, metric: str, repetition: int) -> float | Non
         return 3.0
     if metric not in ("device_write_bytes", "journal_write_bytes", "atime_write_bytes"):
         return None
-    size = {"clone": 40.0, "make": 25.0, "clean": 2.0, "read": 0.01, "read-again": 0.01}[phase]
+    size = {"clone": 80.0, "make": 50.0, "clean": 2.0, "read": 0.01, "read-again": 0.01}[phase]
     atime = {
         "strict": 1.0,
         "strict_nj": 1.0,
@@ -128,7 +128,7 @@ def test_under_several_kernels_verdicts_stand_side_by_side_and_tables_behind_eac
     verdicts = view.sections[0].grid
     assert verdicts is not None
     assert verdicts.header == ("claim", "@6.1", "@6.12")
-    assert len(verdicts.rows) == 9
+    assert len(verdicts.rows) == 12
     titles = [section.title for section in view.sections]
     assert sum(title.endswith("@6.1") for title in titles) == 3
     assert (
@@ -194,3 +194,17 @@ def test_by_disk_adds_a_table_of_the_disks_to_every_form(reported: Reported) -> 
         row["median"] for row in found if (row["phase"], row["metric"]) == ("total", WRITTEN)
     ]
     assert written == pytest.approx(sorted(wholes)[1] / 7)
+
+
+def test_what_a_larger_run_may_decide_is_said_with_its_command(reported: Reported) -> None:
+    def small(short: str, phase: str, metric: str, repetition: int) -> float | None:
+        value = numbers(short, phase, metric, repetition)
+        return None if value is None else value / 4
+
+    [line] = [
+        line
+        for line in study_view(reported("journal-tax", small)).sections[0].lines
+        if "larger run" in line
+    ]
+    assert line.startswith("A larger run may decide 15 of the open criteria: ")
+    assert line.endswith("fscost study run journal-tax --scale full")

@@ -8,6 +8,7 @@ from fscost.study.judge import (
     JudgedCriterion,
     Outcome,
     Verdict,
+    is_too_small,
 )
 from fscost.study.load import catalogue, load
 from fscost.study.measure import Measured
@@ -31,6 +32,7 @@ __all__ = [
     "Table",
     "Verdict",
     "catalogue",
+    "is_too_small",
     "load",
     "plan",
     "report",

@@ -13,6 +13,7 @@ _ONE = "one repetition has no interval"
 _WIDE = "its interval reaches over a bound; more repetitions may make it narrow enough"
 MORE_MAY_DECIDE = frozenset((_ONE, _WIDE))
 """Reasons of open criteria that go away with more repetitions."""
+_MIB = 1 << 20
 _FEWEST = 2
 """Repetitions that an interval takes."""
 
@@ -96,8 +97,18 @@ def _with_precondition(criterion: Criterion, numbers: Numbers, measured: Measure
         found.interval.low is None or found.interval.low >= needed.at_least
     ):
         return measured
-    because = f"{needed.because} ({found.interval.median:.4g} {needed.unit} here, {needed.at_least:.4g} {needed.unit} needed)"
-    return replace(measured, because=because)
+    here, least = (_text(value, needed.unit) for value in (found.interval.median, needed.at_least))
+    return replace(measured, because=f"{needed.because} ({here} here, {least} needed)")
+
+
+def _text(value: float, unit: str) -> str:
+    return f"{value / _MIB:.4g} MiB" if unit == "bytes" else f"{value:.4g} {unit}"
+
+
+def is_too_small(judged: "JudgedCriterion") -> bool:
+    """Whether a larger run may decide it."""
+    needed = judged.criterion.precondition
+    return needed is not None and (judged.measured.because or "").startswith(needed.because)
 
 
 def _why_open(measured: Measured) -> str:

@@ -19,6 +19,7 @@ from fscost.study import (
     ReportedLine,
     Study,
     Table,
+    is_too_small,
 )
 from fscost.view.by_disk import by_disk
 from fscost.view.grid import NOTHING, Grid, plain
@@ -124,14 +125,24 @@ def _verdicts(report: Report) -> Section:
 
 
 def _way_on(report: Report) -> list[str]:
-    """How to go on where more repetitions may decide what is open."""
-    undecided = [
+    """How to go on where more repetitions, or a larger run, may decide what is open."""
+    judged = [
         entry
         for findings in report.findings
         for claim in findings.claims
         for entry in claim.criteria
-        if entry.measured.because in MORE_MAY_DECIDE
     ]
+    return [*_more_repetitions(report, judged), *_larger(report, judged)]
+
+
+def _larger(report: Report, judged: Sequence[JudgedCriterion]) -> list[str]:
+    small = sum(is_too_small(entry) for entry in judged)
+    command = f"fscost study run {report.study.name} --scale full"
+    return [plain(f"A larger run may decide {small} of the open criteria: {command}")] * bool(small)
+
+
+def _more_repetitions(report: Report, judged: Sequence[JudgedCriterion]) -> list[str]:
+    undecided = [entry for entry in judged if entry.measured.because in MORE_MAY_DECIDE]
     if not undecided:
         return []
     repetitions = (
