@@ -3,7 +3,9 @@
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,3 +53,18 @@ def test_every_command_has_a_short_option_for_help(words: list[str]) -> None:
     )
     assert "Usage: fscost" in short
     assert short == long
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+@pytest.mark.parametrize("command", ["profiles", "workloads", "schema", "ls"])
+def test_lists_fit_the_terminal_and_lose_no_word(
+    fscost: Callable[..., Any], command: str, columns: int
+) -> None:
+    if command == "ls":
+        fscost("compare", "--lab", "fake", "-r", "1", "-n", "one", "--", "true")
+    # What stands below the list is a sentence, which the terminal wraps.
+    narrow, wide = (
+        fscost(command, columns=each).stdout.split("\nAny other")[0] for each in (columns, 200)
+    )
+    assert narrow.split() == wide.split()
+    assert max(map(len, narrow.splitlines())) <= columns

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from fscost import matrix
-from fscost.errors import HostError, InputError
+from fscost.errors import HostError, InputError, did_you_mean
 from fscost.lab.base import Lab
 from fscost.lab.fake import FakeLab
 from fscost.lab.native import NativeLab, RealDevice
@@ -79,7 +79,8 @@ def choose_lab(
                 "give each image its folder of modules",
             )
         return VmLab(images=images, say=_say), HOST
-    raise InputError(f"--lab {name!r} is unknown", "native or vm")
+    remedy = did_you_mean(name, ("native", "vm")) or "native or vm"
+    raise InputError(f"--lab {name!r} is unknown", remedy)
 
 
 def _images(kernels: Sequence[str]) -> list[str]:

@@ -1,12 +1,42 @@
-"""Names and what they mean, one line each."""
+"""Names and what they mean, as wide as the terminal."""
 
+import sys
+import textwrap
 from collections.abc import Sequence
 
+from fscost.report.width import given_columns
 from fscost.view.grid import plain
+
+_LEAST_WORDS = 30
+_INDENT = 4
 
 
 def print_lines(entries: Sequence[tuple[str, str]]) -> None:
-    """The names in a column as wide as the longest."""
+    """The names in a column as wide as the longest; in a pipe or a file one line each. Where names
+    leave no room, meanings stand below them."""
     width = max((len(name) for name, _ in entries), default=0)
+    columns = given_columns(sys.stdout)
     for name, meaning in entries:
-        print(plain(f"{name:{width}}  {meaning}".rstrip()))
+        begin = f"{name:{width}}  "
+        if columns is None:
+            lines = [begin + meaning]
+        elif columns - len(begin) >= _LEAST_WORDS:
+            lines = textwrap.wrap(
+                meaning,
+                columns,
+                initial_indent=begin,
+                subsequent_indent=" " * len(begin),
+                break_on_hyphens=False,
+            )
+        else:
+            indent = " " * _INDENT
+            below = textwrap.wrap(
+                meaning,
+                columns,
+                initial_indent=indent,
+                subsequent_indent=indent,
+                break_on_hyphens=False,
+            )
+            lines = [name, *below]
+        for line in lines or [name]:
+            print(plain(line.rstrip()))
