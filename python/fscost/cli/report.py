@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from fscost import files
+from fscost import files, wear
 from fscost.cli.usage import run_path, some_path
+from fscost.errors import InputError
 from fscost.results import salvaged
 
 SUFFIX = "report.html"
@@ -30,6 +31,24 @@ def report(
             show_default=False,
         ),
     ] = None,
+    ssd: Annotated[
+        str | None,
+        typer.Option(
+            "--ssd",
+            metavar="DEVICE",
+            help="Show the wear of this device. (default: the one of the run's own --ssd)",
+            show_default=False,
+        ),
+    ] = None,
+    array: Annotated[
+        str | None,
+        typer.Option(
+            "--array",
+            metavar="LEVEL,members=N,…",
+            help="Show each recorded disk as an array of --ssd devices (docs/wear.md).",
+            show_default=False,
+        ),
+    ] = None,
     trust: Annotated[
         bool,
         typer.Option("--trust", help="Use a run's folder that another user owns or can write to."),
@@ -38,12 +57,16 @@ def report(
     """Write one HTML file with the answers, charts and tables of a run."""
     path = out or run / SUFFIX
     files.check_output(path)
+    device = None if ssd is None else wear.find(ssd)
+    shape = None if array is None else wear.parse_array(array)
+    if shape is not None and device is None:
+        raise InputError("--array needs a device for its members", "add --ssd DEVICE")
     results, damage = salvaged(run, trust=trust)
     # Charts take a second to import, and a wrong path must be told at once.
     from fscost.report.html import html_text
     from fscost.view.page import page
 
-    text = html_text(page(results, damage))
+    text = html_text(page(results, damage, device, shape))
     with files.replacing(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
     print(path)

@@ -34,6 +34,7 @@ class Figure:
 def figures(page: Page) -> Iterator[Figure]:
     """All that the run has data for."""
     yield from _of_run(page)
+    yield from _of_models(page)
     causes = charts.largest(page.tables["causes"].data, "cause", "write_bytes")
     for each in page.kept.explained:
         yield from of_recording(each, causes)
@@ -55,6 +56,24 @@ def _of_run(page: Page) -> Iterator[Figure]:
         about = f"{meaning(metric)}: median of each profile, and the 95 % interval as a line."
         chart = charts.measure(chosen, chosen["unit"][0].as_py())
         yield Figure(metric, label(metric), about, chart)
+
+
+def _of_models(page: Page) -> Iterator[Figure]:
+    models = page.modelled
+    if models.wear_map.num_rows:
+        yield Figure(
+            "wear-map",
+            "Wear map: mean erases of the blocks of the device, first to last",
+            "A row for each profile or disk: how often each part of the device was erased.",
+            charts.wear_map(models.wear_map),
+        )
+    if models.loads.data.num_rows:
+        yield Figure(
+            "loads",
+            models.loads.title,
+            "A bar for each disk: bytes written, parity and copies apart, and read.",
+            charts.loads(models.loads.data),
+        )
 
 
 def of_recording(each: Explained, causes: Sequence[str]) -> Iterator[Figure]:

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fscost import wear
 from fscost.results import METRICS, RunResults
 from fscost.view import tables
 from fscost.view.answers import answers
 from fscost.view.grid import plain
 from fscost.view.kept import Kept, kept
+from fscost.view.modelled import Modelled, modelled
 from fscost.view.run import View, view
 from fscost.view.tables import Table
 
@@ -21,21 +23,31 @@ class Page:
     answers: Sequence[str]
     tables: dict[str, Table]
     kept: Kept
+    modelled: Modelled
     damage: Sequence[str]
 
 
-def page(results: RunResults, damage: Sequence[str] = ()) -> Page:
-    """Of a run, whole or not; its recordings are explained."""
+def page(
+    results: RunResults,
+    damage: Sequence[str] = (),
+    device: wear.Device | None = None,
+    array: wear.Shape | None = None,
+) -> Page:
+    """Of a run, whole or not; its recordings are explained, and replayed on `device` (default: that
+    of the run's --ssd), which with `array` is a member of it."""
     shown = view(results)
     ranked = tables.ranked(shown.rows)
     rows = [row for name in ranked for row in shown.rows if row.profile == name and not row.disk]
     found = (tables.summary, tables.measures, tables.causes, tables.structures, tables.phases)
+    models = modelled(results, device, array)
+    made = [make(rows) for make in found]
     return Page(
         results,
         shown,
         answers(shown.headline, shown.why, rows, results.manifest.baseline),
-        {table.name: table for table in (make(rows) for make in found)},
+        {table.name: table for table in (*made, models.wear, models.loads)},
         kept(results),
+        models,
         [plain(line) for line in damage],
     )
 

@@ -1,7 +1,7 @@
 """Functions from tables to figures (Altair charts), for pages, files and notebooks alike."""
 
-from fscost.report.charts.bars import causes, measure, paths, phases, structures
-from fscost.report.charts.maps import block_map, over_time, rewrites, writes_per_place
+from fscost.report.charts.bars import causes, loads, measure, paths, phases, structures
+from fscost.report.charts.maps import block_map, over_time, rewrites, wear_map, writes_per_place
 from fscost.report.charts.style import LARGE, largest, themed
 from fscost.report.charts.tree import tree
 
@@ -10,6 +10,7 @@ __all__ = [
     "block_map",
     "causes",
     "largest",
+    "loads",
     "measure",
     "over_time",
     "paths",
@@ -18,5 +19,6 @@ __all__ = [
     "structures",
     "themed",
     "tree",
+    "wear_map",
     "writes_per_place",
 ]

@@ -1,5 +1,6 @@
 """Bars: bytes by what they were, and one metric of each profile."""
 
+import textwrap
 from typing import Any
 
 import altair as alt
@@ -17,6 +18,14 @@ from fscost.report.charts.style import (
 )
 
 KINDS = ("data", "metadata", "journal")
+_LABEL_LETTERS, _LABEL_LINE = 30, 15
+"""Profiles on arrays have long names: lines of so many letters, and so high."""
+_LOADS = {
+    "written": "write_bytes",
+    "written as parity or copy": "redundant_write_bytes",
+    "read": "read_bytes",
+    "read for parity": "parity_read_bytes",
+}
 
 
 def causes(table: pa.Table) -> Any:
@@ -38,6 +47,26 @@ def phases(table: pa.Table) -> Any:
 def paths(table: pa.Table) -> Any:
     """The most expensive files or directories: path, kind, write_bytes."""
     return _stacked(table, "path", "kind", names=KINDS)
+
+
+def loads(table: pa.Table) -> Any:
+    """Bytes of each disk, by kind: profile, disk, and columns of bytes (`view.modelled`)."""
+    rows = []
+    for row in table.to_pylist():
+        parts = {kind: row[column] or 0.0 for kind, column in _LOADS.items()}
+        parts["written"] -= parts["written as parity or copy"]
+        name = "\n".join(textwrap.wrap(f"{row['profile']}, {row['disk']}", _LABEL_LETTERS))
+        rows += [{"disk": name, "kind": kind, "write_bytes": part} for kind, part in parts.items()]
+    used = [kind for kind in _LOADS if any(r["kind"] == kind and r["write_bytes"] for r in rows)]
+    data = pa.Table.from_pylist([row for row in rows if row["kind"] in used])
+    names = in_order(data, "disk")
+    most_lines = max(name.count("\n") + 1 for name in names)
+    axis = alt.Axis(labelExpr="split(datum.label, '\\n')")
+    return (
+        _stacked(data, "disk", "kind", names=tuple(used))
+        .encode(y=alt.Y("disk:N", sort=names, title=None, axis=axis))
+        .properties(height=alt.Step(max(BAR, _LABEL_LINE * most_lines)))
+    )
 
 
 def measure(table: pa.Table, unit: str) -> Any:

@@ -20,6 +20,7 @@ from fscost.report.charts.style import (
 from fscost.view.units import human_bytes
 
 _ROWS = 80
+_WEAR_ROW = 26
 _TICKS = (0, 20, 40, 60)
 _AREAS = colours(AREAS)
 """All of them, so that an area has the same colour in each figure."""
@@ -108,6 +109,32 @@ def rewrites(table: pa.Table) -> Any:
             ],
         )
         .properties(height=200)
+    )
+
+
+def wear_map(table: pa.Table) -> Any:
+    """Mean erases of neighbouring blocks, a row for each profile or disk: row, cell, first_block,
+    last_block, mean_erases."""
+    most = pc.max(table["mean_erases"]).as_py() or 1
+    return (
+        alt.Chart(inline(table))
+        .mark_rect()
+        .encode(
+            x=alt.X("cell:O", axis=None, scale=_SOLID),
+            y=alt.Y("row:N", sort=in_order(table, "row"), title=None),
+            color=alt.Color(
+                "mean_erases:Q",
+                scale=alt.Scale(scheme="cividis", domain=[0, most]),
+                legend=alt.Legend(title="erases", gradientLength=200),
+            ),
+            tooltip=[
+                alt.Tooltip("row:N", title="of"),
+                alt.Tooltip("first_block:Q", format=",", title="from block"),
+                alt.Tooltip("last_block:Q", format=",", title="to block"),
+                alt.Tooltip("mean_erases:Q", format=",.2f", title="mean erases"),
+            ],
+        )
+        .properties(height=alt.Step(_WEAR_ROW))
     )
 
 

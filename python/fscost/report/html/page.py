@@ -24,7 +24,7 @@ from fscost.view.tables import SUMMARY, Table
 from fscost.view.units import human, human_bytes, human_ratio, slug
 
 RAW = "samples"
-_TEXTS = ("profile", "cause", "structure", "phase", "metric", "verdict", "unit")
+_TEXTS = ("profile", "cause", "structure", "phase", "metric", "verdict", "unit", "disk")
 _HEADERS = {
     "ratio_low": "ratio, low end",
     "ratio_high": "ratio, high end",
@@ -32,6 +32,14 @@ _HEADERS = {
     "high": "interval, high end",
     "write_bytes": "bytes written",
     "measured": "in the totals",
+    "redundant_write_bytes": "of it parity or copies",
+    "read_bytes": "bytes read",
+    "parity_read_bytes": "read for parity",
+    "host_write_bytes": "host bytes",
+    "nand_write_bytes": "NAND bytes",
+    "device_amplification": "WA of the device",
+    "lifetime_write_bytes": "host bytes until worn out",
+    "lifetime_runs": "runs until worn out",
 }
 
 
@@ -63,6 +71,7 @@ def html_text(page: Page) -> str:
         name=plain(results.manifest.name),
         answers=page.answers,
         problems=[*page.damage, *page.view.problems],
+        has_models=not page.modelled.is_empty,
         tables={name: _Shown.of(table) for name, table in page.tables.items()},
         figures={figure.identity: figure for figure in found},
         of_run=[figure for figure in found if not figure.anchor],
