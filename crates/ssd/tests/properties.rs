@@ -298,6 +298,7 @@ fn static_levelling_wears_blocks_that_hold_cold_data() {
             moves * 8 <= device.counters().erases,
             "{moves} moves: levelling must not follow itself"
         );
+        assert_eq!(moves > 0, levelling_gap.is_some());
         Wear::of(device.erases())
     };
     let (without, with) = (wear(None), wear(Some(10)));
