@@ -359,3 +359,53 @@ fn a_request_beyond_the_end_is_an_error() {
     );
     assert!(device.trim(u64::MAX - 100_000, 90_000, 0).is_err());
 }
+
+/// Who overwrites pays for the copies of its neighbours' data, and who owns the data has it moved.
+#[test]
+fn copies_are_caused_by_who_overwrote_and_moved_for_who_owns() {
+    let (owner, writer) = (1, 2);
+    let geometry = Geometry {
+        unit_bytes: 4096,
+        units_per_page: 1,
+        units_per_block: 64,
+        blocks: 128,
+        logical_units: 6000,
+    };
+    let device = |collection| {
+        let options = PageMapOptions {
+            collection,
+            ..PageMapOptions::default()
+        };
+        let charges = ChargesByTag::new(geometry.physical_units());
+        PageMap::new(geometry, options, charges).unwrap()
+    };
+    let write = |first, count, tag| Write {
+        first,
+        count,
+        tag,
+        stream: 0,
+    };
+    let (mut device, fifo) = (device(Collection::Greedy), device(Collection::Fifo));
+    device.write_all(&[write(0, 6000, owner)]);
+    // Every other unit, so that each block keeps some of the owner's.
+    for round in 0..100_000u32 {
+        let unit = round.wrapping_mul(2_654_435_761) % 3000 * 2;
+        device.write_all(&[write(unit, 1, writer)]);
+    }
+    let (owned, wrote) = (device.charges().of(owner), device.charges().of(writer));
+    assert_eq!(owned.caused_units, 0);
+    assert_eq!(wrote.caused_units, device.counters().copied_units);
+    assert!(owned.moved_units > 3000, "{owned:?}");
+    assert!(wrote.moved_units > 0, "{wrote:?}");
+
+    // FIFO moves all data in each round, of which one unit is the writer's.
+    let mut device = fifo;
+    device.write_all(&[write(0, 6000, owner)]);
+    for _ in 0..100_000 {
+        device.write_all(&[write(7, 1, writer)]);
+    }
+    let (owned, wrote) = (device.charges().of(owner), device.charges().of(writer));
+    let moved = owned.moved_units + wrote.moved_units;
+    assert_eq!(moved, device.counters().copied_units);
+    assert!(wrote.moved_units * 1000 < moved, "{wrote:?} of {moved}");
+}
