@@ -29,7 +29,7 @@ def test_latest_is_the_last_run(fscost: Run, tmp_path: Path) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\d-\d{4}-one", one.name)
     assert (tmp_path / "fscost-runs/latest").readlink() == Path(two.name)
     assert fscost("show", "fscost-runs/latest").stdout.startswith("two: ")
-    listed = fscost("ls").stdout.splitlines()
+    listed = fscost("ls", columns=200).stdout.splitlines()
     assert [line.split()[0] for line in listed] == [
         f"fscost-runs/{each.name}" for each in (one, two)
     ]
@@ -47,7 +47,7 @@ def test_one_bad_run_hides_no_other(fscost: Run, tmp_path: Path) -> None:
     fscost("compare", *FAKE, "-o", "runs/good", "--", "true")
     (tmp_path / "runs/bad").mkdir()
     (tmp_path / "runs/bad/manifest.json").write_text("{")
-    bad, good = fscost("ls", "runs").stdout.splitlines()
+    bad, good = fscost("ls", "runs", columns=200).stdout.splitlines()
     assert bad.startswith("runs/bad   unreadable: ")
     assert "wrote least" in good
 

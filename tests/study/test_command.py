@@ -44,7 +44,7 @@ def fscost(tmp_path: Path) -> Fscost:
 
 def test_the_list_has_a_line_for_each_study_and_scale(fscost: Fscost) -> None:
     assert [
-        line.split()[:2] for line in fscost("list").stdout.splitlines() if line.startswith("  ")
+        line.split()[:2] for line in fscost("list").stdout.splitlines() if line.startswith("  --")
     ] == [
         ["--scale", "small"],
         ["--scale", "full"],
