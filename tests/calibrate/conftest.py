@@ -33,10 +33,15 @@ def served_device(model: str, size_bytes: int, folder: Path) -> Iterator[Path]:
             )
             os.close(file)
             node = Path(ended.stdout.strip())
+            # What the kernel read of the new device stands before it.
+            ours.send(b'{"mark": {"name": "use", "detail": null}}')
+            assert b"marked" in ours.recv(1 << 16)
             try:
                 yield node
             finally:
                 subprocess.run(["losetup", "--detach", node], check=True)
+            ours.send(b'{"mark": {"name": "end", "detail": null}}')
+            assert b"marked" in ours.recv(1 << 16)
             ours.send(b'{"finish": {}}')
             assert server.wait(30) == 0
         finally:

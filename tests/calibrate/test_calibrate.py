@@ -139,6 +139,7 @@ def test_dry_run_prints_every_command_and_runs_none(fscost: Fscost, empty: Path)
     words = ["--write", "--erase-device", str(empty), "--kind", "flash", "--dry-run"]
     lines = fscost("calibrate", str(empty), *words).stdout.splitlines()
     assert len(lines) == 7
+    assert all("--runtime=5000ms" in line for line in lines)
     assert all(line.startswith("fio ") and f"--filename={empty}" in line for line in lines)
     assert ["--readonly" in line for line in lines] == [True] * 3 + [False] * 4
     # wipefs has looked.

@@ -15,6 +15,7 @@
 mod completions;
 mod constant;
 mod device;
+mod divisor;
 mod error;
 mod fields;
 mod flash;

@@ -45,6 +45,7 @@ class Answer:
     mean_us: float
     bytes_per_s: float
     sync_median_us: float = 0
+    sync_mean_us: float = 0
 
 
 SHORT_SHARE = 0.01
@@ -121,6 +122,8 @@ def version() -> str:
 
 
 def _command(fio: str, job: Job, device: Path, size_bytes: int, seconds: float) -> list[str]:
+    # fio cuts off fractions of seconds.
+    milliseconds = f"{round(seconds * 1000)}ms"
     begin = int(size_bytes * job.first) // LARGE_BYTES * LARGE_BYTES
     length = int(size_bytes * job.share) // LARGE_BYTES * LARGE_BYTES
     # A part that is too small for one large block is as large as one.
@@ -130,10 +133,10 @@ def _command(fio: str, job: Job, device: Path, size_bytes: int, seconds: float) 
     words += [f"--bs={job.block_bytes}", f"--iodepth={job.depth}", f"--offset={begin}"]
     words += [f"--size={length}", "--direct=1", "--time_based=1", "--norandommap=1"]
     words += ["--ioengine=libaio" if job.depth > 1 else "--ioengine=psync", "--randseed=1"]
-    words += ["--lat_percentiles=1", "--output-format=json", f"--runtime={seconds:g}s"]
+    words += ["--lat_percentiles=1", "--output-format=json", f"--runtime={milliseconds}"]
     words += ["--allow_file_create=0"]
     if job.is_settled:
-        words.append(f"--ramp_time={seconds:g}s")
+        words.append(f"--ramp_time={milliseconds}")
     if job.is_synced:
         words.append("--fdatasync=1")
     return words if job.writes else [*words, "--readonly"]
@@ -153,6 +156,7 @@ def _answer(job: Job, text: str) -> Answer:
             latency["mean"] / 1e3,
             float(found[of]["bw_bytes"]),
             _median_us(sync) if sync else 0,
+            sync["mean"] / 1e3 if sync else 0,
         )
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise HostError(

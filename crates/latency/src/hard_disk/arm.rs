@@ -4,12 +4,14 @@ use super::{
     geometry::{Geometry, Place},
     parameters::Mechanics,
 };
+use crate::divisor::Divisor;
 
 /// The arm and the medium below it.
 #[derive(Debug, Clone)]
 pub(super) struct Arm {
     pub(super) geometry: Geometry,
     pub(super) revolution_ns: u64,
+    by_revolution: Divisor,
     head_switch_ns: u64,
     write_settle_ns: u64,
     /// Angle of the medium at instant 0, in nanoseconds of a revolution.
@@ -41,6 +43,7 @@ impl Arm {
         Arm {
             geometry: Geometry::new(model, capacity_bytes),
             revolution_ns: model.revolution_ns,
+            by_revolution: Divisor::new(model.revolution_ns),
             head_switch_ns: model.head_switch_ns,
             write_settle_ns: model.write_settle_ns,
             phase_ns: crate::seeded(seed) % model.revolution_ns,
@@ -54,7 +57,7 @@ impl Arm {
         let place = self.geometry.place(byte);
         Spot {
             place,
-            angle_ns: place.reading_ns % self.revolution_ns,
+            angle_ns: self.by_revolution.remainder(place.reading_ns),
         }
     }
 
@@ -74,7 +77,7 @@ impl Arm {
         if there_ns >= before_ns {
             return None;
         }
-        let angle_ns = (there_ns + self.phase_ns) % self.revolution_ns;
+        let angle_ns = self.by_revolution.remainder(there_ns + self.phase_ns);
         let wait_ns = match target.spot.angle_ns.checked_sub(angle_ns) {
             Some(wait_ns) => wait_ns,
             None => target.spot.angle_ns + self.revolution_ns - angle_ns,

@@ -7,6 +7,7 @@
 //! stop, begins to read a byte. Its remainder by a revolution is that byte's angle.
 
 use super::parameters::Mechanics;
+use crate::divisor::Divisor;
 
 /// Cylinders of equal track length.
 #[derive(Debug, Clone, Copy)]
@@ -16,12 +17,14 @@ struct Zone {
     /// When a drive that reads all from byte 0 begins to read this zone.
     first_ns: u64,
     track_bytes: u64,
+    by_track_bytes: Divisor,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Geometry {
     zones: Vec<Zone>,
     heads: u64,
+    by_heads: Divisor,
     revolution_ns: u64,
     head_switch_ns: u64,
     track_seek_ns: u64,
@@ -43,6 +46,7 @@ impl Geometry {
             first_cylinder: 0,
             first_ns: 0,
             track_bytes: 0,
+            by_track_bytes: Divisor::new(1),
         };
         let revolution_ns = model.revolution_ns;
         let cylinder_ns =
@@ -50,6 +54,7 @@ impl Geometry {
         let mut zones = Vec::with_capacity(lengths.len());
         for track_bytes in lengths {
             next.track_bytes = track_bytes;
+            next.by_track_bytes = Divisor::new(track_bytes);
             zones.push(next);
             next.first_byte += zone_cylinders * heads * track_bytes;
             next.first_cylinder += zone_cylinders;
@@ -60,6 +65,7 @@ impl Geometry {
         Geometry {
             zones,
             heads,
+            by_heads: Divisor::new(heads),
             revolution_ns,
             head_switch_ns: model.head_switch_ns,
             track_seek_ns: model.track_seek_ns,
@@ -78,15 +84,15 @@ impl Geometry {
     pub(super) fn place(&self, byte: u64) -> Place {
         let zone = self.zone(byte);
         let within = byte - zone.first_byte;
-        let (track, rest) = (within / zone.track_bytes, within % zone.track_bytes);
-        let cylinder = track / self.heads;
+        let (track, rest) = zone.by_track_bytes.divide(within);
+        let (cylinder, head) = self.by_heads.divide(track);
         let ns = track * self.revolution_ns
             + (track - cylinder) * self.head_switch_ns
             + cylinder * self.track_seek_ns
-            + rest * self.revolution_ns / zone.track_bytes;
+            + zone.by_track_bytes.quotient(rest * self.revolution_ns);
         Place {
             cylinder: zone.first_cylinder + cylinder,
-            head: track % self.heads,
+            head,
             reading_ns: zone.first_ns + ns,
         }
     }
@@ -98,10 +104,13 @@ impl Geometry {
             return 0;
         }
         let last = byte + length - 1;
-        let track_bytes = self.zone(last).track_bytes;
-        let on_track = (last - self.zone(last).first_byte) % track_bytes;
+        let zone = self.zone(last);
+        let on_track = zone.by_track_bytes.remainder(last - zone.first_byte);
         let track_ns = self.place(last - on_track).reading_ns;
-        track_ns + (on_track + 1) * self.revolution_ns / track_bytes - self.place(byte).reading_ns
+        let rest_ns = zone
+            .by_track_bytes
+            .quotient((on_track + 1) * self.revolution_ns);
+        track_ns + rest_ns - self.place(byte).reading_ns
     }
 
     /// First byte that a drive has not read `ns` after it began to read at `byte` without a stop,
