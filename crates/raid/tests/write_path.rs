@@ -186,6 +186,10 @@ fn blocks_in_the_cache_are_not_read_again_until_another_row_takes_their_place() 
     assert_eq!(read(&mut raid5, &[first, other, first, third]), 6);
     assert_eq!(read(&mut raid5, &[first]), 0, "used after the other row");
     assert_eq!(read(&mut raid5, &[other]), 2);
+    // What was written is known too: on three members the first write reads the other block only.
+    let mut three = array(Level::Raid5, LEFT_SYMMETRIC, 3, COLD);
+    assert_eq!(read(&mut three, &[first]), 1);
+    assert_eq!(read(&mut three, &[second]), 0);
     // Reconstruction reads what is missing: with three of four data blocks known, the fourth.
     let of = |up_to_date| Row {
         data: 0b1111,
