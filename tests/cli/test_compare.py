@@ -225,7 +225,7 @@ def test_an_interruption_keeps_what_is_finished_and_says_how_to_go_on(
     slow.send_signal(number)
     out, err = slow.communicate(timeout=30)
     assert slow.returncode == status
-    assert "go on with: fscost compare --resume here" in err
+    assert "resume with: fscost compare --resume here" in err
     assert "Traceback" not in err
     assert "written" in out
     before = load(tmp_path / "here")

@@ -42,4 +42,4 @@ def test_groups_add_up_to_what_compare_counted(fscost: Run) -> None:
 @pytest.mark.parametrize("more", [("--profile", "ext4"), ("--at", "1"), ("--by-disk",), ("other",)])
 def test_it_is_of_two_profiles_of_one_run(fscost: Run, more: tuple[str, ...]) -> None:
     said = fscost("explain", "run", "--diff", "ext4", "xfs", *more, check=(2,)).stderr
-    assert "--diff is of two profiles of one run" in said
+    assert "--diff compares two profiles of one run" in said

@@ -89,7 +89,7 @@ def test_who_names_a_kernel_wants_guests(choose: Choose) -> None:
     ("how", "words"),
     [
         ({"name": "native", "kernels": ("6.1",)}, "--kernel 6.1 is for guests"),
-        ({"kernels": ("/boot/vmlinuz",)}, "1 --kernel are images and 0 --modules"),
+        ({"kernels": ("/boot/vmlinuz",)}, "--kernel images: 1, --modules folders: 0"),
         (
             {"kernels": ("6.1",), "modules": ("/lib/modules/6.9",)},
             "--modules goes with a --kernel that is an image",

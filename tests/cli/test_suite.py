@@ -205,7 +205,7 @@ def test_ageing_is_unmeasured_and_in_its_place(fscost: Run, tmp_path: Path) -> N
         (["--aged", "3"], "--aged has no files to set back"),
         (["--age", "0"], "--age 0 is no number of rounds"),
         (["--conclude", " "], "--conclude '' is empty"),
-        (["--setup", ""], "--setup '' is no command"),
+        (["--setup", ""], "--setup '' is not a command"),
     ],
 )
 def test_what_cannot_be_done_is_refused(fscost: Run, arguments: list[str], cause: str) -> None:

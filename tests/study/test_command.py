@@ -116,7 +116,7 @@ def test_what_cannot_be_done_is_one_clear_error(
 def test_a_run_of_another_study_is_not_resumed(fscost: Fscost) -> None:
     fscost("run", "snapshot-atime", "--lab", "fake", "--out", "run", *SMALL)
     assert (
-        "is no run of the study journal-tax"
+        "is not a run of the study journal-tax"
         in fscost("run", "journal-tax", "--lab", "fake", "--resume", "run", status=2).stderr
     )
     assert (

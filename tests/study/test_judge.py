@@ -265,7 +265,7 @@ def test_bytes_per_file_count_the_files_of_every_snapshot(reported: Reported) ->
 def test_a_run_of_something_else_is_refused(reported: Reported) -> None:
     report = reported("journal-tax")
     other = replace(report.results.manifest, request={})
-    with pytest.raises(InputError, match="is no run of the study"):
+    with pytest.raises(InputError, match="is not a run of the study"):
         study.report(report.study, replace(report.results, manifest=other))
 
 

@@ -28,13 +28,13 @@ def calibrate(
         ),
     ] = None,
     rpm: Annotated[
-        float, typer.Option(metavar="N", help="Revolutions in a minute of a hard disk.")
+        float, typer.Option(metavar="N", help="Revolutions per minute of a hard disk.")
     ] = 7200,
     seconds: Annotated[
         float, typer.Option(metavar="N", help="Time of each of the three to seven measurements.")
     ] = 5,
     write: Annotated[
-        bool, typer.Option("--write", help="Measure writes, too, of flash. ERASES the device.")
+        bool, typer.Option("--write", help="Also measure writes, on flash only. ERASES the device.")
     ] = False,
     erase_device: Annotated[
         str | None,

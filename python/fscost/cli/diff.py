@@ -30,7 +30,7 @@ def diff(
         ),
     ],
     metric: Annotated[
-        str, typer.Option(metavar="NAME", help="Metric to compare; a time is none.")
+        str, typer.Option(metavar="NAME", help="Metric to compare; times are refused.")
     ] = WRITTEN,
     per: Annotated[
         str | None,
@@ -40,7 +40,7 @@ def diff(
         list[str] | None,
         typer.Option(
             metavar="CONDITION",
-            help="Exit 1 if the second run changed so: 'device_write_bytes > +5%'; repeatable.",
+            help="Exit 1 if this holds of the second run: 'device_write_bytes > +5%'; repeatable.",
         ),
     ] = None,
     markdown: Annotated[
@@ -59,7 +59,7 @@ def diff(
     """Compare several runs: each profile in each run, and the ratio to the first run."""
     if len(runs) < 2:
         raise InputError(
-            "one run has nothing to differ from", "name two or more, or use `fscost show`"
+            "a comparison needs at least two runs", "name two or more, or use `fscost show`"
         )
     conditions = [Condition.parse(text) for text in fail_if or []]
     if len(runs) > 2 and (conditions or markdown is not None):

@@ -37,26 +37,26 @@ def explain(
         typer.Argument(
             parser=run_path,
             metavar="RECORDING|RUN…",
-            help="A file that a run kept (cells/…/recording.fscost), or the run's folder for all it kept; may be several.",
+            help="A recording, or a run's folder (all recordings that it kept); repeatable.",
         ),
     ],
     by: Annotated[
         By | None, typer.Option(help="What to sum by. (default: structure)", show_default=False)
     ] = None,
     phase: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this phase; may be given again.")
+        list[str] | None, typer.Option(metavar="NAME", help="Only this phase; repeatable.")
     ] = None,
     all_: Annotated[
         bool,
         typer.Option(
             "--all",
-            help="Phases that `fscost compare` does not count too: mkfs, mount, preparation.",
+            help="Include phases that `fscost compare` does not count: mkfs, mount, preparation.",
         ),
     ] = False,
     profile: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Of a run: only this profile; may be given again. (default: each)"
+            metavar="NAME", help="Only this profile of a run; repeatable. (default: each)"
         ),
     ] = None,
     top: Annotated[
@@ -64,7 +64,7 @@ def explain(
         typer.Option(
             metavar="N",
             min=1,
-            help=f"So many groups; the rest in one. (default: {LINES}; with --json {JSON_GROUPS:,})",
+            help=f"Groups shown; the rest in one. (default: {LINES}; with --json {JSON_GROUPS:,})",
             show_default=False,
         ),
     ] = None,
@@ -72,14 +72,14 @@ def explain(
         tuple[str, str] | None,
         typer.Option(
             metavar="PROFILE OTHER",
-            help="Of a run: what the other wrote more or less, and of what.",
+            help="Compare two profiles of a run: what the second wrote more or less, and of what.",
         ),
     ] = None,
     at: Annotated[
         str | None,
         typer.Option(
             metavar="INSTANT",
-            help="What the disks did and held at a mark, or so many seconds after the beginning.",
+            help="State of the disks at a mark, or at a number of seconds after the beginning.",
         ),
     ] = None,
     around: Annotated[
@@ -88,7 +88,7 @@ def explain(
             metavar="N",
             min=0,
             max=1000,
-            help=f"With --at: so many requests before it, and after it. (default: {AROUND})",
+            help=f"With --at: number of requests before and after it. (default: {AROUND})",
         ),
     ] = None,
     parquet: Annotated[
@@ -124,7 +124,7 @@ def explain(
         others = (profile, at, by_disk or None, parquet, ssd)
         if any(each is not None for each in others) or len(sources) > 1:
             raise InputError(
-                "--diff is of two profiles of one run",
+                "--diff compares two profiles of one run",
                 "drop --profile, --at, --by-disk, --parquet and --ssd, and name one run",
             )
         of_both = [first_kept(sources[0], [name], trust=trust)[0] for name in diff]
@@ -139,8 +139,8 @@ def explain(
     if at is not None:
         if phase or all_ or by_disk or parquet is not None or by is not None or top is not None:
             raise InputError(
-                "--at tells of one instant; --phase, --all, --by, --by-disk, --top and --parquet of all",
-                "leave one out",
+                "--at shows one instant; --phase, --all, --by, --by-disk, --top and --parquet all",
+                "drop --at, or the others",
             )
         if ssd is not None:
             raise InputError("--at and --ssd cannot be combined", "drop --ssd")

@@ -26,7 +26,7 @@ def around(setup: Sequence[str], cleanup: Sequence[str]) -> Iterator[None]:
 def _run(option: str, command: str) -> None:
     """By the shell, in the caller's folder; its output goes to standard error, apart from tables."""
     if not command.strip() or "\0" in command:
-        raise InputError(f"{option} {command!r} is no command", "give a shell command")
+        raise InputError(f"{option} {command!r} is not a command", "give a shell command")
     print(plain(f"{option} {command}"), file=sys.stderr, flush=True)
     ended = subprocess.run(["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, stdout=STDERR)
     if ended.returncode:

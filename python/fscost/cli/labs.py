@@ -75,7 +75,7 @@ def choose_lab(
         }
         if len(images) != len(modules) or set(images) != set(_images(kernels)):
             raise InputError(
-                f"{len(_images(kernels))} --kernel are images and {len(modules)} --modules are there",
+                f"--kernel images: {len(_images(kernels))}, --modules folders: {len(modules)}",
                 "give each image its folder of modules",
             )
         return VmLab(images=images, say=_say), HOST

@@ -42,7 +42,8 @@ def several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int
     """One run after the other, then all beside each other; returns the worst exit status."""
     if outputs.csv is not None or outputs.markdown is not None:
         raise InputError(
-            "--csv and --markdown are of one run", "drop them; `fscost show RUN --csv FILE` follows"
+            "--csv and --markdown write one run, not several",
+            "drop them, and use `fscost show RUN --csv FILE` afterwards",
         )
     done: dict[str, RunResults] = {}
     worst = 0
@@ -86,7 +87,7 @@ def measure(asked: Request, place: Place) -> RunOutcome | None:
         spec = replace(spec, folder=run.default_folder(spec.name or spec.workload.name))
     for one, other in run.same_profiles(spec.profiles):
         same = f"'{one}' and '{other}' are the same profile"
-        print(plain(f"{same}: what differs between them is noise"), file=sys.stderr)
+        print(plain(f"{same}: any difference between them is noise"), file=sys.stderr)
     chosen, lock = choose_lab(place.lab, spec, claimed, asked.modules, disks)
     if place.dry_run:
         for title, own in (("setup", asked.setup), ("cleanup", asked.cleanup)):
@@ -109,7 +110,7 @@ def _executed(spec: RunSpec, lab: Lab, lock: str) -> RunOutcome:
     if kept:
         run.point_latest(spec.folder)
     if outcome.interrupted:
-        resume = f"go on with: fscost compare --resume {shlex.quote(str(spec.folder))}"
+        resume = f"resume with: fscost compare --resume {shlex.quote(str(spec.folder))}"
         what = resume if kept else "no cell was finished, so nothing is kept"
         print(plain(f"interrupted; {what}"), file=sys.stderr)
     return outcome

@@ -52,7 +52,7 @@ Runs = Annotated[
     typer.Option(
         "--run",
         metavar="NAME=COMMAND",
-        help="A command by name, for the shell; repeat to relate several.",
+        help="A named shell command; repeat to compare several.",
         rich_help_panel=_WHAT,
     ),
 ]
@@ -62,7 +62,7 @@ Lists = Annotated[
         "-L",
         "--parameter-list",
         metavar="NAME VALUE,…",
-        help="A run for each value, put in place of {NAME}; repeat for combinations.",
+        help="A run for each value, which replaces {NAME}; repeat for combinations.",
         rich_help_panel=_WHAT,
     ),
 ]
@@ -139,7 +139,7 @@ Conclude = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COMMAND",
-        help="A shell command after it in each cell, not measured; repeat.",
+        help="A shell command after the measured one in each cell, not measured; repeat.",
         rich_help_panel=_WHAT,
     ),
 ]
@@ -157,7 +157,7 @@ Prepare = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COMMAND",
-        help="A shell command before it in each cell, not measured; repeat.",
+        help="A shell command before the measured one in each cell, not measured; repeat.",
         rich_help_panel=_WHAT,
     ),
 ]
@@ -188,7 +188,7 @@ Settle = Annotated[
     str | None,
     typer.Option(
         metavar="sync|remount|none",
-        help="How each phase ends; none leaves writes to the unmount. (default: as the workload says)",
+        help="How each phase ends; none defers writes. (default: as the workload says)",
         rich_help_panel=_HOW,
     ),
 ]
@@ -212,7 +212,7 @@ Repetitions = Annotated[
         "-r",
         "--repetitions",
         metavar="N",
-        help="Exactly so many repetitions.",
+        help="Exact number of repetitions.",
         rich_help_panel=_ENOUGH,
     ),
 ]
@@ -229,12 +229,13 @@ Metric = Annotated[
     str,
     typer.Option(
         autocompletion=metrics,
-        help="The metric whose interval decides.",
+        help="Metric whose interval ends the run.",
         rich_help_panel=_ENOUGH,
     ),
 ]
 Precision = Annotated[
-    float, typer.Option(help="Narrow enough: 0.02 is ± 2 %.", rich_help_panel=_ENOUGH)
+    float,
+    typer.Option(help="Interval that is narrow enough: 0.02 is ± 2 %.", rich_help_panel=_ENOUGH),
 ]
 Timeout = Annotated[
     str | None,
@@ -264,7 +265,7 @@ Ssd = Annotated[
     str | None,
     typer.Option(
         metavar="MODEL|FILE.toml",
-        help="Add what a device of `fscost devices` would have programmed, and its life.",
+        help="Add NAND bytes and the life of a device of `fscost devices`.",
         rich_help_panel=_HOW,
     ),
 ]
@@ -272,7 +273,7 @@ Lab = Annotated[
     str,
     typer.Option(
         metavar="native|vm",
-        help="This kernel as root, or guests. (default: native where it can)",
+        help="This kernel as root, or guests. (default: native where it can run)",
         rich_help_panel=_HOW,
     ),
 ]
@@ -280,7 +281,7 @@ Kernel = Annotated[
     list[str] | None,
     typer.Option(
         metavar="VERSION|VMLINUZ",
-        help=f"Of guests: {', '.join(KERNELS)}, or an image; repeat to compare.",
+        help=f"Kernel of guests: {', '.join(KERNELS)}, or an image; repeat to compare.",
         rich_help_panel=_HOW,
     ),
 ]
@@ -296,7 +297,7 @@ Size = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Of the disk, for example 4G. (default: 4G, or what the workload needs)",
+        help="Size of the disk, for example 4G. (default: 4G, or what the workload needs)",
         rich_help_panel=_DISK,
     ),
 ]
@@ -304,15 +305,21 @@ Disk = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=MODEL[,size=SIZE]",
-        help="Give a disk the time of a device of `fscost devices` or FILE.toml, or record a real one, /dev/X, ERASED; repeat.",
+        help="Device model that gives the disk its time, or /dev/X to record, ERASED; repeat.",
         rich_help_panel=_DISK,
     ),
 ]
 LogicalBlockSize = Annotated[
-    int | None, typer.Option(metavar="BYTES", help="(default: 512)", rich_help_panel=_DISK)
+    int | None,
+    typer.Option(
+        metavar="BYTES", help="Logical sector size. (default: 512)", rich_help_panel=_DISK
+    ),
 ]
 PhysicalBlockSize = Annotated[
-    int | None, typer.Option(metavar="BYTES", help="(default: 4096)", rich_help_panel=_DISK)
+    int | None,
+    typer.Option(
+        metavar="BYTES", help="Physical sector size. (default: 4096)", rich_help_panel=_DISK
+    ),
 ]
 Device = Annotated[
     str | None,
@@ -348,7 +355,7 @@ MaxRecording = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="End a cell whose recording grows beyond it, for example 20G.",
+        help="End a cell whose recording grows beyond this size, for example 20G.",
         rich_help_panel=_WHERE,
     ),
 ]
@@ -368,7 +375,7 @@ Resume = Annotated[
     typer.Option(
         parser=run_path,
         metavar="DIR",
-        help="Go on with an interrupted run.",
+        help="Resume an interrupted run.",
         rich_help_panel=_WHERE,
     ),
 ]

@@ -107,7 +107,8 @@ def _claimed(device: str, erase: Sequence[str], force: bool, named_by: str) -> R
     if openers:
         print(
             plain(
-                f"{claimed.path} is open in {', '.join(openers)}, which may write to it or read what is gone"
+                f"{claimed.path} is open in {', '.join(openers)}, "
+                "which may write to it or read erased data"
             ),
             file=sys.stderr,
         )

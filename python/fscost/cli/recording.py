@@ -156,12 +156,12 @@ def export(
             "--as", help="A plain disk image, a table of requests, or a dm-log-writes log."
         ),
     ],
-    disk: Annotated[str, typer.Option(help="Which disk.")] = "main",
+    disk: Annotated[str, typer.Option(help="Disk to export.")] = "main",
     at: Annotated[
         str | None,
         typer.Option(
             metavar="INSTANT",
-            help="An image as of a mark's name, or of seconds since the beginning.",
+            help="Instant of the image: a mark's name, or seconds since the beginning.",
         ),
     ] = None,
 ) -> None:

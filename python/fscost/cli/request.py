@@ -240,7 +240,7 @@ def _name(request: Request) -> str:
         return ""
     if not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME:
         raise InputError(
-            f"--name {name[:_LONGEST_NAME]!r} is no name",
+            f"--name {name[:_LONGEST_NAME]!r} cannot be a name",
             f"give 1 to {_LONGEST_NAME} characters that can be printed",
         )
     return name
@@ -337,7 +337,7 @@ def parse_options(texts: Sequence[str]) -> dict[str, str]:
         key, equals, value = text.partition("=")
         if not key or not equals or key in found:
             raise InputError(
-                f"--set {text!r} gives no option a value, or one a second time",
+                f"--set {text!r} is not KEY=VALUE, or repeats a key",
                 "write --set KEY=VALUE, each key once",
             )
         found[key] = value
@@ -350,7 +350,9 @@ def _sectors(found: Profile, request: Request) -> Profile:
         return found
     for option, value in (("--logical-block-size", logical), ("--physical-block-size", physical)):
         if value is not None and value not in (512, 1024, 2048, 4096):
-            raise InputError(f"{option} {value} is no sector size", "512, 1024, 2048 or 4096")
+            raise InputError(
+                f"{option} {value} is not a sector size", "give 512, 1024, 2048 or 4096"
+            )
     disks = []
     for disk in found.disks:
         logical_bytes = logical or disk.logical_block_bytes

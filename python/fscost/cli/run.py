@@ -28,7 +28,7 @@ def run(
     repetitions: Annotated[
         int | None,
         typer.Option(
-            "-r", "--repetitions", metavar="N", help="Exactly so many repetitions of each."
+            "-r", "--repetitions", metavar="N", help="Exact number of repetitions of each."
         ),
     ] = None,
     lab: options.Lab = AUTO,

@@ -35,7 +35,7 @@ def serve(
             "name the folder that holds runs, or start one: fscost compare",
         )
     if not 0 <= port <= 65535:
-        raise InputError(f"--port {port} is no TCP port", "give 0 to 65535")
+        raise InputError(f"--port {port} is not a TCP port", "give 0 to 65535")
     # Charts take a second to import, and a wrong folder must be told at once.
     from fscost.report.site import Site
 

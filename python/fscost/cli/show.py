@@ -39,7 +39,7 @@ def show(
         str | None,
         typer.Option(
             metavar="MODEL|FILE.toml",
-            help="Add what this device would have programmed, and its life, from the recordings kept.",
+            help="Add NAND bytes and the life of this device, from the recordings kept.",
         ),
     ] = None,
     by_disk: Annotated[

@@ -42,7 +42,7 @@ Trust = Annotated[
 ]
 ByDisk = Annotated[
     bool,
-    typer.Option("--by-disk", help="Add a table of what each disk received; to JSON, its rows."),
+    typer.Option("--by-disk", help="Add a table of each disk, and rows for each disk to JSON."),
 ]
 Markdown = Annotated[
     str | None, typer.Option(metavar="FILE", help="The report as Markdown; - for standard output.")
@@ -76,25 +76,28 @@ def run_(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="An option of its workload; repeat."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed for all random choices.")] = 0,
     min_repetitions: Annotated[
-        int | None, typer.Option(help="At least. (default: as the scale says)")
+        int | None, typer.Option(help="Minimum repetitions. (default: as the scale says)")
     ] = None,
     max_repetitions: Annotated[
-        int | None, typer.Option(help="At most. (default: as the scale says)")
+        int | None, typer.Option(help="Maximum repetitions. (default: as the scale says)")
     ] = None,
     max_minutes: Annotated[
-        float | None, typer.Option(help="At most; the first repetition is always completed.")
+        float | None,
+        typer.Option(help="Time limit of the run; two repetitions are always completed."),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            parser=some_path, metavar="DIR", help="(default: fscost-runs/TIME-study-NAME)"
+            parser=some_path,
+            metavar="DIR",
+            help="Folder for the results. (default: fscost-runs/TIME-study-NAME)",
         ),
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(parser=some_path, metavar="DIR", help="Go on with an interrupted run."),
+        typer.Option(parser=some_path, metavar="DIR", help="Resume an interrupted run."),
     ] = None,
     trust: Trust = False,
     dry_run: Annotated[
@@ -107,14 +110,14 @@ def run_(
         str,
         typer.Option(
             metavar="native|vm",
-            help="This kernel as root, or guests. (default: native where it can)",
+            help="This kernel as root, or guests. (default: native where it can run)",
         ),
     ] = AUTO,
     kernel: Annotated[
         list[str] | None,
         typer.Option(
             metavar="VERSION|VMLINUZ",
-            help=f"Of guests: {', '.join(KERNELS)}, or an image; repeat: claims are judged under each.",
+            help=f"Kernel of guests: {', '.join(KERNELS)}, or an image; repeat to judge under each.",
         ),
     ] = None,
     modules: Annotated[
@@ -183,7 +186,7 @@ def run_(
         output.keep(report)
         _emit(report, outputs)
     if outcome.interrupted:
-        again = f"go on with: fscost study run {name} --resume {shlex.quote(str(spec.folder))}"
+        again = f"resume with: fscost study run {name} --resume {shlex.quote(str(spec.folder))}"
         print(
             plain(
                 f"interrupted; {again if outcome.results.manifest.cells else 'no cell was finished, so nothing is kept'}"
@@ -214,7 +217,7 @@ def show(
 
 
 def _study_of(results: RunResults) -> study.Study:
-    """A run of `fscost compare` is none: its request names no study."""
+    """The study of a run; InputError for a run of `fscost compare`, whose request names none."""
     name = results.manifest.request.get("study")
     if not isinstance(name, str) or not name:
         raise InputError(
@@ -263,7 +266,7 @@ def _earlier(results: RunResults, name: str) -> Mapping[str, Any]:
     )
     if request.get("study") != name or not sound:
         raise InputError(
-            f"{results.folder} is no run of the study {name}",
+            f"{results.folder} is not a run of the study {name}",
             "name the study and the folder of the run that was interrupted",
         )
     return request
@@ -274,6 +277,6 @@ def _refuse_others(context: typer.Context, folder: Path) -> None:
     for option in ("scale", "set_", "seed", "kernel", "modules"):
         if str(context.get_parameter_source(option)).endswith("COMMANDLINE"):
             raise InputError(
-                f"--resume {folder} goes on as it began; --{option.strip('_')} would change it",
+                f"--{option.strip('_')} would change the run that --resume {folder} continues",
                 "leave the option out, or start a new run",
             )

@@ -21,7 +21,7 @@ def variants(asked: Request, runs: Sequence[str], lists: Sequence[str]) -> dict[
             name = ", ".join(filter(None, [label, *(f"{key}={value}" for key, value in chosen)]))
             found[name] = _filled(request, chosen, name)
     if len(found) > _MOST:
-        raise InputError(f"these are {len(found)} runs", f"name at most {_MOST}")
+        raise InputError(f"the lists make {len(found)} runs", f"name at most {_MOST}")
     return found
 
 
@@ -37,7 +37,8 @@ def _commands(asked: Request, runs: Sequence[str]) -> dict[str, Request]:
         name, equals, command = text.partition("=")
         if not name.strip() or not equals or not command.strip() or name in found:
             raise InputError(
-                f"--run {text!r} names no command, or one twice", "write --run NAME='COMMAND'"
+                f"--run {text!r} is not NAME=COMMAND, or repeats a name",
+                "write --run NAME='COMMAND'",
             )
         found[name] = replace(asked, command=(command,))
     return found

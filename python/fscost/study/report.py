@@ -58,7 +58,7 @@ def report(study: Study, results: RunResults) -> Report:
     """A pure function of the run's samples: the same run, the same report."""
     if results.manifest.request.get("study") != study.name:
         raise InputError(
-            f"{results.folder} is no run of the study {study.name}",
+            f"{results.folder} is not a run of the study {study.name}",
             "name a folder that `fscost study run` made",
         )
     return Report(study, results, tuple(_findings(study, results, kernels=_kernels(results))))
