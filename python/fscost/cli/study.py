@@ -117,7 +117,7 @@ def run_(
         list[str] | None,
         typer.Option(
             metavar="VERSION|VMLINUZ",
-            help=f"Kernel of guests: {', '.join(KERNELS)}, or an image; repeat to judge under each.",
+            help=f"Kernel of guests: {', '.join(KERNELS)}, or an image; repeat to judge each.",
         ),
     ] = None,
     modules: Annotated[
@@ -277,6 +277,6 @@ def _refuse_others(context: typer.Context, folder: Path) -> None:
     for option in ("scale", "set_", "seed", "kernel", "modules"):
         if str(context.get_parameter_source(option)).endswith("COMMANDLINE"):
             raise InputError(
-                f"--{option.strip('_')} would change the run that --resume {folder} continues",
+                f"--resume {folder} continues as it began; --{option.strip('_')} would change it",
                 "leave the option out, or start a new run",
             )
