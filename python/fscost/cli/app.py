@@ -17,9 +17,9 @@ from fscost.errors import FscostError, HostError, Terminated
 from fscost.view.grid import plain
 
 TERMINATED = 143
-"""What a shell says of a program that SIGTERM ended."""
+"""Exit status that a shell reports for a program that SIGTERM ended."""
 _LONGEST_PATH = 200
-"""Of a path in a message: one that is too long for the kernel would fill the screen."""
+"""Longest path in a message: one that is too long for the kernel would fill the screen."""
 
 LEAST_ADDRESS_SPACE_BYTES = 1 << 30
 COMPLETE = "_FSCOST_COMPLETE"
@@ -29,7 +29,7 @@ EPILOG = (
     "run; 130 interrupted, 143 terminated: finished cells are kept."
 )
 HELP = {"help_option_names": ["-h", "--help"]}
-"""Both spellings, as other tools have them; click passes the setting on to subcommands."""
+"""Both spellings, as in other tools; click passes the setting on to subcommands."""
 
 COMMANDS = {
     "compare": "Measure what file systems cost for a workload, and compare them.",
@@ -202,7 +202,7 @@ def _is_of_output(error: OSError) -> bool:
 
 
 def _of_the_host(error: OSError) -> tuple[str, str]:
-    """What the operating system refused, and what may help."""
+    """Cause and remedy of an error of the operating system."""
     if _is_of_output(error):
         return (
             f"the output cannot be written: {error.strerror}",
