@@ -50,7 +50,8 @@ def test_a_live_run_and_its_replay_agree(fscost: Run, tmp_path: Path, model: str
         assert each["modelled_ns"] == each["recorded_ns"], each["name"]
     least = {each["name"]: each["modelled_ns"] for each in replayed(latency.Waits.FLUSHES)}
     assert total["least_wall_s"] == pytest.approx(least["run"] / 1e9)
-    assert 0 < total["least_wall_s"] <= total["wall_s"]
+    # The recorded interval ends at marks, a little outside of what wall_s times.
+    assert 0 < total["least_wall_s"] <= 1.02 * total["wall_s"]
     shown = fscost("show", "run", columns=200).stdout
     assert re.search(
         r"Time on these models; at least: .*\nprofile +time +at least\next4 +\S+ ", shown
