@@ -108,7 +108,7 @@ def test_profiles_are_chosen_and_then_a_recording_has_its_options(
         (["--parquet", "t"], "choose one with --profile: ext4, xfs"),
         (["--at", "work"], "choose one with --profile: ext4, xfs"),
         (["--profile", "xfs", "--at", "never"], "or one of its marks: work"),
-        (["--at", "work", "--all"], "leave one out"),
+        (["--at", "work", "--all"], "drop --at"),
     ],
 )
 def test_what_it_cannot_do_it_says(
