@@ -5,7 +5,7 @@ use crate::child::Launcher;
 use crate::control::Control;
 use crate::counters::Counters;
 use crate::cpu::CpuMeter;
-use crate::disks::{self, Disk, QUIET_LIMIT, quiet_counters};
+use crate::disks::{self, ARRAY_QUIET_PAUSE, Disk, QUIET_LIMIT, QUIET_PAUSE, quiet_counters};
 use crate::error::{CellError, Context, Kind, Result};
 use crate::event::{Event, Interval, emit};
 use crate::klog::KernelLog;
@@ -198,7 +198,12 @@ impl Cell {
         name: &str,
         measured: Option<bool>,
     ) -> Result<BTreeMap<String, Counters>> {
-        let (counters, restless) = quiet_counters(&self.disks)?;
+        let pause = if self.plan.after_unmount.is_empty() {
+            QUIET_PAUSE
+        } else {
+            ARRAY_QUIET_PAUSE
+        };
+        let (counters, restless) = quiet_counters(&self.disks, pause)?;
         if let (Some(disk), Some(_)) = (restless, &self.control) {
             // Its recording and the kernel's counters could not be compared.
             return Err(CellError::new(

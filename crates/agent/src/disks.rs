@@ -25,7 +25,10 @@ const QUEUE_VALUES: [&str; 6] = [
 
 /// How long to wait until no request is under way.
 pub const QUIET_LIMIT: Duration = Duration::from_secs(2);
-const QUIET_PAUSE: Duration = Duration::from_millis(1);
+/// How long no request must come. Members of an array get one more: md writes their superblocks when
+/// the array was idle for a while (`safe_mode_delay`, 0.2 s).
+pub const QUIET_PAUSE: Duration = Duration::from_millis(1);
+pub const ARRAY_QUIET_PAUSE: Duration = Duration::from_millis(300);
 
 /// What will be behind a disk, opened while the host's directories are still visible.
 #[derive(Debug)]
@@ -243,7 +246,10 @@ pub fn written_since(begin: Option<&Written>, end: &BTreeMap<String, Counters>) 
 /// interval in the kernel's
 /// numbers and into another in the recording. A disk that does not come to rest is read as it is,
 /// and named.
-pub fn quiet_counters(disks: &[Disk]) -> Result<(BTreeMap<String, Counters>, Option<&str>)> {
+pub fn quiet_counters(
+    disks: &[Disk],
+    pause: Duration,
+) -> Result<(BTreeMap<String, Counters>, Option<&str>)> {
     let deadline = Instant::now() + QUIET_LIMIT;
     let read = || {
         disks
@@ -254,7 +260,7 @@ pub fn quiet_counters(disks: &[Disk]) -> Result<(BTreeMap<String, Counters>, Opt
     let mut stats = read()?;
     let mut restless = None;
     while Instant::now() < deadline {
-        std::thread::sleep(QUIET_PAUSE);
+        std::thread::sleep(pause);
         let again = read()?;
         restless = (0..disks.len())
             .find(|&number| again[number] != stats[number] || again[number].in_flight != 0);
