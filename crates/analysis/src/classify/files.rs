@@ -82,7 +82,7 @@ pub struct Files {
     renewed: HashMap<u64, usize>,
     /// Whether what is written is of the files that the next settling knows.
     are_new: bool,
-    /// How many rows there were at the last flush, and at the one before it.
+    /// The number of rows at the last flush, and at the flush before it.
     flushed: (usize, usize),
     /// Whether data is its owner's for certain only when metadata says so again: nothing but the
     /// places of metadata is read, and a block may have had another owner meanwhile.

@@ -106,7 +106,7 @@ impl Pool {
         })
     }
 
-    /// A buffer of so many bytes, with anything in it.
+    /// A buffer of this many bytes, with unspecified content.
     pub fn buffer(&self, length: usize) -> Buffer {
         let free = lock(&self.shared.free).pop();
         let mut buffer = free.unwrap_or_else(Buffer::new);

@@ -275,7 +275,7 @@ impl Fat {
             let mut at = offset;
             while at < end {
                 let (before, length) = self.files.owner(at, end - at);
-                // What it has already is told again: data is doubtful until then.
+                // Rows it already has are reported again; until then its data is doubtful.
                 if before != Some(owner) || owner.structure == Structure::FileData {
                     parts.push((at, length));
                 }

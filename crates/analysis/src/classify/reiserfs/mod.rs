@@ -20,7 +20,7 @@ const ROOT: u64 = 2;
 const LEAF: u16 = 1;
 /// `MAX_HEIGHT`
 const DEEPEST: u16 = 7;
-/// Transactions that data waits for the one that says whose it is.
+/// How many transactions data waits for metadata that names its owner.
 const PATIENCE: u32 = 4;
 
 /// Sizes and places.
