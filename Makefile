@@ -29,7 +29,7 @@ ONE_AT_A_TIME := flock .venv
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
 NATIVE := python/fscost/_native.abi3.so
-NATIVE_SOURCES := $(shell find crates/bindings crates/analysis/src crates/analysis/Cargo.toml crates/latency/src crates/latency/Cargo.toml crates/raid crates/recording crates/replay/src crates/replay/Cargo.toml crates/ssd/src crates/ssd/Cargo.toml crates/traces/src crates/traces/Cargo.toml crates/wear -name '*.rs' -o -name Cargo.toml)
+NATIVE_SOURCES := $(shell find crates/bindings crates/explain/src crates/explain/Cargo.toml crates/latency/src crates/latency/Cargo.toml crates/raid crates/recording crates/replay/src crates/replay/Cargo.toml crates/ssd/src crates/ssd/Cargo.toml crates/traces/src crates/traces/Cargo.toml crates/wear -name '*.rs' -o -name Cargo.toml)
 
 # A copied, moved or half-made .venv (or one whose Python was upgraded away) is made again.
 ifneq ($(shell $(BIN)/python -c 'import pip' 2>/dev/null && cat .venv/.made-for 2>/dev/null),$(VENV))
@@ -89,7 +89,7 @@ check-repository: .venv/.dev-packages
 
 .PHONY: bench
 bench: setup .venv/.dev-packages ## Measure the overhead of recording, explanations, guests, wear, arrays and trace readers (needs root); one: ARGS='explain …', 'classify …', 'overhead …', 'report', 'vm …', 'wear …', 'raid' or 'traces …'
-	cargo build --package fscost-analysis --package fscost-device --examples --release --locked
+	cargo build --package fscost-explain --package fscost-device --examples --release --locked
 	set -- $(ARGS); \
 	if [[ $$# -gt 0 ]]; then $(BIN)/python benches/$$1.py "$${@:2}"; \
 	else for each in overhead classify explain report vm wear raid traces; do $(BIN)/python benches/$$each.py; done; fi

@@ -1,6 +1,6 @@
 """Records the seeds of xfs and btrfs, as root, and those of `others` and `arrays` in guests:
 `.venv/bin/python fuzz/make_seeds.py [FAMILY…]`. Those of ext are
-`crates/analysis/tests/data/ext`."""  # noqa: INP001 a script
+`crates/explain/tests/data/ext`."""  # noqa: INP001 a script
 
 import shutil
 import sys

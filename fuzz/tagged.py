@@ -1,6 +1,6 @@
 """What the seeds of `others` do, in a guest: `tagged.py make|change|remove`, in the root of the
 file system. Every 512 bytes of a file name it, and where in it
-they are (`crates/analysis/tests/others.rs`)."""  # noqa: INP001 a script
+they are (`crates/explain/tests/others.rs`)."""  # noqa: INP001 a script
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""`fscost recording strip` on the command line; what it takes out is tested in crates/analysis."""
+"""`fscost recording strip` on the command line; what it takes out is tested in crates/explain."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-CORPUS = Path(__file__).parents[1] / "crates/analysis/tests/data/ext"
+CORPUS = Path(__file__).parents[1] / "crates/explain/tests/data/ext"
 
 
 def fscost(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -1,10 +1,6 @@
 //! What is asked of every recording, and what must hold of the answers.
 
-use fscost_analysis::{
-    Table,
-    classify::{Structure, explain},
-    recovery,
-};
+use fscost_explain::{Structure, Table, explain, recovery};
 use fscost_recording::{Event, Instant, Mark, Op, Recording, intervals, verify};
 use std::path::Path;
 

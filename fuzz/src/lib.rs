@@ -14,7 +14,7 @@ mod trace;
 use arbitrary::{Arbitrary as _, Unstructured};
 use check::{explain_all, open_all};
 use damage::Damage;
-use fscost_analysis::Names;
+use fscost_explain::Names;
 use fscost_recording::{Output, Recording, dm_log_writes};
 use seed::Seed;
 use std::path::Path;
@@ -91,7 +91,7 @@ pub fn strip(input: &[u8]) {
     let seeds = ["ext", "xfs", "btrfs"].into_iter().flat_map(seed::of);
     damaged(&seeds.collect::<Vec<_>>(), input, |folder, damaged| {
         let path = folder.join("stripped");
-        fscost_analysis::strip(damaged, new(&path), names, &[7; 32]).expect("a whole recording");
+        fscost_explain::strip(damaged, new(&path), names, &[7; 32]).expect("a whole recording");
         let stripped = Recording::open(&path).expect("what was just written");
         check::assert_stripped(damaged, &stripped);
         explain_all(&stripped);

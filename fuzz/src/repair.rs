@@ -100,7 +100,7 @@ mod tests {
     fn what_is_repaired_is_what_it_was() {
         let whole = std::fs::read(concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/../crates/analysis/tests/data/ext/ext2.fscost"
+            "/../crates/explain/tests/data/ext/ext2.fscost"
         ));
         let whole = whole.expect("a seed");
         let mut damaged = whole.clone();
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn any_input_is_repaired_in_bounds() {
-        let whole = include_bytes!("../../crates/analysis/tests/data/ext/ext2.fscost");
+        let whole = include_bytes!("../../crates/explain/tests/data/ext/ext2.fscost");
         for cut in [0, 9, 12, 63, 64, 127, 128, 150, 191, 192, 4000] {
             let _ = repaired(&whole[..cut]);
         }

@@ -43,7 +43,7 @@ pub fn of(family: &str) -> &'static [Seed] {
 fn files(family: &str) -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = match family {
-        "ext" => here.join("../crates/analysis/tests/data/ext"),
+        "ext" => here.join("../crates/explain/tests/data/ext"),
         _ => here.join("seeds").join(family),
     };
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)

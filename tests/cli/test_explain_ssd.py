@@ -9,7 +9,7 @@ import pytest
 
 Run = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
-EXT4 = ROOT / "crates/analysis/tests/data/ext/ext4.fscost"
+EXT4 = ROOT / "crates/explain/tests/data/ext/ext4.fscost"
 RAID5 = ROOT / "fuzz/seeds/arrays/raid5.fscost"
 SSD = "samsung-870-evo-1tb"
 BY = {"structure": "structure", "cause": "cause", "file": "path", "phase": "step"}

@@ -16,7 +16,7 @@ import pytest
 Run = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests/golden"
-EXT4 = ROOT / "crates/analysis/tests/data/ext/ext4.fscost"
+EXT4 = ROOT / "crates/explain/tests/data/ext/ext4.fscost"
 IOLOG = ROOT / "crates/traces/tests/data/fio-v3.iolog"
 DEVICE = """
 summary = "a small page-mapped device"

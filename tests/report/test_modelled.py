@@ -17,7 +17,7 @@ from fscost.view.page import Page, page
 
 from .test_html import embedded
 
-EXT4 = Path(__file__).parents[2] / "crates/analysis/tests/data/ext/ext4.fscost"
+EXT4 = Path(__file__).parents[2] / "crates/explain/tests/data/ext/ext4.fscost"
 CARD = "sd-card-32gb"
 OLD = "first-generation-block-map-32gb"
 

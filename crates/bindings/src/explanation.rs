@@ -1,9 +1,6 @@
 //! An explained recording as columns.
 
-use fscost_analysis::{
-    Table,
-    classify::{NO_INODE, Row, RowIter, Structure},
-};
+use fscost_explain::{NO_INODE, Row, RowIter, Structure, Table};
 use fscost_recording::{self as recording};
 use pyo3::{
     prelude::*,

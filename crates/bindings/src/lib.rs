@@ -12,7 +12,7 @@ mod wear;
 
 use array::Array;
 use explanation::{Batches, Explanation};
-use fscost_analysis::Names;
+use fscost_explain::Names;
 use fscost_recording::{self as recording, Op, Output, Survey};
 use pyo3::{
     create_exception,
@@ -308,7 +308,7 @@ impl Recording {
             other => return Err(RecordingError::new_err(format!("names: {other:?}"))),
         };
         let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
-        py.detach(|| fscost_analysis::strip(&self.inner, out, names, &key))
+        py.detach(|| fscost_explain::strip(&self.inner, out, names, &key))
             .map(|s| s.file_bytes)
             .map_err(error)
     }

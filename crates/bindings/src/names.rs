@@ -1,6 +1,6 @@
 //! What explanations can say: the names of tables, each with a line for people.
 
-use fscost_analysis::classify::{Cause, Structure};
+use fscost_explain::{Cause, Structure};
 use pyo3::prelude::*;
 
 /// Every structure: `[(name, meaning, whether it is part of a journal or log)]`.

@@ -1,9 +1,6 @@
 //! What a mount would begin with, as dictionaries.
 
-use fscost_analysis::{
-    Recovery,
-    classify::{btrfs, xfs},
-};
+use fscost_explain::{Recovery, families::btrfs, families::xfs};
 use fscost_recording::Recording;
 use pyo3::{
     prelude::*,
@@ -20,7 +17,7 @@ pub fn recovery<'py>(
     lost: &[u64],
 ) -> PyResult<Bound<'py, PyList>> {
     let found = py
-        .detach(|| fscost_analysis::recovery(recording, at_ns, lost))
+        .detach(|| fscost_explain::recovery(recording, at_ns, lost))
         .map_err(crate::error)?;
     let list = PyList::empty(py);
     for (disk, recovery) in found {

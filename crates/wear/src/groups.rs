@@ -1,9 +1,6 @@
 //! Which rows are charged together.
 
-use fscost_analysis::{
-    Table,
-    classify::{Row, RowIter},
-};
+use fscost_explain::{Row, RowIter, Table};
 use fscost_recording::Result;
 use std::collections::HashMap;
 

@@ -1,10 +1,7 @@
 //! Requests and the rows that explain them, merged in one pass over both.
 
 use crate::{By, DISCARDS, Group, Groups, OTHERS};
-use fscost_analysis::{
-    Table,
-    classify::{Row, RowIter},
-};
+use fscost_explain::{Row, RowIter, Table};
 use fscost_recording::{Event, MarkReader, Op, Recording, Result};
 use fscost_ssd::{Part, Workload};
 

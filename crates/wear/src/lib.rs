@@ -1,6 +1,6 @@
 //! A recorded disk as a workload for a model of an SSD: the requests of `fscost-recording`, tagged
 //! with the rows of
-//! `fscost-analysis` that explain them, in the form that `fscost-ssd` replays. Traces of other
+//! `fscost-explain` that explain them, in the form that `fscost-ssd` replays. Traces of other
 //! tools
 //! (`fscost-traces`) have no such tags.
 //! A recorded disk can also stand for an array of `fscost-raid`, whose members are the devices.

@@ -1,4 +1,4 @@
-"""Makes the recordings in `crates/analysis/tests/data/ext`, as root: `.venv/bin/python
+"""Makes the recordings in `crates/explain/tests/data/ext`, as root: `.venv/bin/python
 tests/analysis/ext/corpus.py`."""
 
 import shutil
@@ -13,7 +13,7 @@ from fscost.lab.native import NativeLab
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 
-OUT = Path(__file__).parents[3] / "crates/analysis/tests/data/ext"
+OUT = Path(__file__).parents[3] / "crates/explain/tests/data/ext"
 PROFILES = {
     "ext4": "ext4 -b 1024 -J size=1 -o strictatime",
     "ext4-data-journal": "ext4 -b 1024 -J size=1 -O inline_data,orphan_file -I 256 -o data=journal,strictatime",

@@ -91,7 +91,7 @@ def rows_of() -> Callable[[Path], Table]:
     """Our table of a recording, and where each mark is."""
     cargo = shutil.which("cargo") or str(Path.home() / ".cargo/bin/cargo")
     subprocess.run(
-        [cargo, "build", "--quiet", "--package", "fscost-analysis", "--example", "rows"],
+        [cargo, "build", "--quiet", "--package", "fscost-explain", "--example", "rows"],
         cwd=ROOT,
         check=True,
     )

@@ -1,0 +1,295 @@
+//! md arrays below a file system: what reaches the members is put together again to what the file
+//! system wrote to the array.
+//!
+//! md takes requests apart: into chunks, and in RAID 4, 5 and 6 into pages. A family needs them
+//! whole (a node of btrfs, a record of xfs's log), so parts that lie next to each other in the
+//! array, and were under way at about the same time, become one write again. [`Placed`] keeps where
+//! each part came from: in the end the family's rows become rows of the members.
+
+mod held;
+mod placed;
+mod shape;
+
+pub use placed::Placed;
+pub use shape::Shape;
+
+use crate::{Cause, Causes, Disks, Family, Rows, Structure, Write, track::runs::Runs};
+use fscost_raid::{Area, Superblock};
+use fscost_recording::{Event, Result};
+use held::{Held, Origin};
+use placed::Source;
+use shape::Kind;
+
+/// One array, followed through a recording.
+pub struct Array {
+    shape: Shape,
+    held: Held,
+    placed: Placed,
+    /// Of mirrors: what was written to some members and waits for the others.
+    open: Runs<Open>,
+    /// The members that md is rebuilding, by role.
+    rebuilding: Vec<bool>,
+}
+
+/// A part that not all members have yet.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    /// Its number in [`Placed`].
+    part: usize,
+    /// One bit for each copy that was written.
+    copies: u64,
+}
+
+/// What is above an array: the file system, and where its rows go.
+pub struct Above<'s, 'd> {
+    pub family: Option<&'s mut Box<dyn Family>>,
+    pub disks: &'s mut Disks<'d>,
+    pub rows: &'s mut Rows,
+}
+
+/// A part of a request to a member that is data of the array.
+struct Data<'a> {
+    /// As a write to the member.
+    write: Write<'a>,
+    array_offset: u64,
+    source: Source,
+    /// The request, and the frame that holds it.
+    event: &'a Event,
+    frame: u32,
+}
+
+impl Array {
+    /// An array without content.
+    pub fn new(shape: Shape) -> Array {
+        Array {
+            rebuilding: vec![false; shape.members()],
+            held: Held::default(),
+            placed: Placed::default(),
+            open: Runs::default(),
+            shape,
+        }
+    }
+
+    /// The number that the array has as a disk.
+    pub fn disk(&self) -> u16 {
+        self.shape.disk()
+    }
+
+    /// Whether this recorded disk is a member.
+    pub fn has(&self, disk: u16) -> bool {
+        self.shape.member(disk).is_some()
+    }
+
+    /// The parts of the array that lie in this range of a member's disk: offset and length.
+    pub fn data(&self, event: &Event) -> impl Iterator<Item = (u64, u64)> {
+        let member = self.shape.member(event.disk).unwrap_or(usize::MAX);
+        let parts = self.shape.parts(member, event.offset, event.length);
+        parts.filter_map(|part| match part.kind {
+            Kind::Data { array_offset, .. } => Some((array_offset, part.length)),
+            _ => None,
+        })
+    }
+
+    /// A write or write-zeroes to a member, which `frame` holds.
+    pub fn write(
+        &mut self,
+        write: &Write<'_>,
+        event: &Event,
+        frame: u32,
+        above: &mut Above<'_, '_>,
+    ) -> Result<()> {
+        let Some(member) = self.shape.member(write.disk) else {
+            return Ok(());
+        };
+        if self.held.is_older_than(event.submit_ns) {
+            self.release(above)?;
+        }
+        let parts: Vec<_> = self
+            .shape
+            .parts(member, write.offset, write.length)
+            .collect();
+        for part in parts {
+            let piece = write.part(part.offset - write.offset, part.length);
+            match part.kind {
+                Kind::Data { array_offset, copy } => {
+                    let data = Data {
+                        write: piece,
+                        array_offset,
+                        source: Source {
+                            event: write.event,
+                            disk: write.disk,
+                            offset: part.offset,
+                            copy,
+                        },
+                        event,
+                        frame,
+                    };
+                    self.data_written(&data, above)?;
+                }
+                Kind::Parity => push(&piece, Structure::Parity, above.rows),
+                Kind::Md(area) => {
+                    if area == Area::Superblock {
+                        let disk_bytes = above.disks.size_bytes(write.disk);
+                        self.superblock_written(member, &piece, disk_bytes);
+                    }
+                    push(&piece, structure(area), above.rows);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A discard on a member.
+    pub fn discard(&mut self, event: &Event, above: &mut Above<'_, '_>) -> Result<()> {
+        self.release(above)?;
+        let ranges: Vec<_> = self.data(event).collect();
+        for (offset, length) in ranges {
+            if let Some(family) = &mut above.family {
+                family.discard(self.disk(), offset, length, above.rows)?;
+            }
+            let cleared = Event {
+                disk: self.disk(),
+                offset,
+                length,
+                ..*event
+            };
+            above.disks.apply(0, &cleared);
+        }
+        Ok(())
+    }
+
+    /// A flush of a member has completed. md flushes all members for one flush of the array: the
+    /// first stands for them.
+    pub fn flush(&mut self, disk: u16, number: u64, above: &mut Above<'_, '_>) -> Result<()> {
+        self.release(above)?;
+        match &mut above.family {
+            Some(family) if self.shape.member(disk) == Some(0) => {
+                family.flush(self.shape.disk(), number, above.rows)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Give the family all that is held back, in the order in which it began to arrive.
+    pub fn release(&mut self, above: &mut Above<'_, '_>) -> Result<()> {
+        for whole in self.held.take() {
+            let write = whole.write(self.disk());
+            match &mut above.family {
+                Some(family) => family.write(&write, above.disks, above.rows)?,
+                None => {
+                    let unknown = write.row(Structure::Unknown, Causes::one(Cause::Unknown));
+                    above.rows.push(unknown);
+                }
+            }
+            for &(_, _, origin) in &whole.parts {
+                self.placed.set_write(origin.placed, write.event);
+            }
+            for (frame, event) in whole.events(self.disk()) {
+                above.disks.apply(frame, &event);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where each part of the array's writes came from, once all are released.
+    pub fn finish(self) -> Placed {
+        self.placed.finish(self.shape.disk(), self.shape.copies())
+    }
+
+    /// Copies of what another member has are set apart; the rest is new.
+    fn data_written(&mut self, data: &Data<'_>, above: &mut Above<'_, '_>) -> Result<()> {
+        let end = data.array_offset + data.write.length;
+        let known = match self.shape.copies() {
+            1 => Vec::new(),
+            _ => self.open.take(data.array_offset, end),
+        };
+        let bit = 1_u64 << data.source.copy;
+        let mut at = data.array_offset;
+        // A member that has had its copy is written anew, with the next content of that place.
+        for (start, stop, open) in known
+            .into_iter()
+            .filter(|(.., open)| open.copies & bit == 0)
+        {
+            if at < start {
+                self.first_copy(data, (at, start), above)?;
+            }
+            let source = data.source.at(start - data.array_offset);
+            self.placed.copy(open.part, (start, stop), source);
+            let copies = open.copies | bit;
+            if (copies.count_ones() as usize) < self.shape.copies() {
+                self.open.insert(start, stop, Open { copies, ..open });
+            }
+            at = stop;
+        }
+        match at < end {
+            true => self.first_copy(data, (at, end), above),
+            false => Ok(()),
+        }
+    }
+
+    /// This range of the array is written; of its copies, if there are several, this is the first.
+    fn first_copy(
+        &mut self,
+        data: &Data<'_>,
+        (start, end): (u64, u64),
+        above: &mut Above<'_, '_>,
+    ) -> Result<()> {
+        if self.held.overlaps(start, end) || self.held.is_full() {
+            self.release(above)?;
+        }
+        let skipped = start - data.array_offset;
+        let part = data.write.part(skipped, end - start);
+        let write = Write {
+            disk: self.disk(),
+            offset: start,
+            ..part
+        };
+        let member = self.shape.member(data.source.disk);
+        let is_rebuilt = member.is_some_and(|member| self.rebuilding[member]);
+        let copies = self.shape.copies();
+        let is_same = (is_rebuilt || copies > 1) && above.disks.holds(&write)?;
+        let source = data.source.at(skipped);
+        let placed = self.placed.first((start, end), source, is_same, is_rebuilt);
+        if copies > 1 {
+            let open = Open {
+                part: placed,
+                copies: 1 << source.copy,
+            };
+            self.open.insert(start, end, open);
+        }
+        let within = (part.offset - data.event.offset) as u32;
+        let origin = Origin {
+            placed,
+            frame: data.frame,
+            content_offset: data.event.content_offset.saturating_add(within),
+            op: data.event.op,
+        };
+        self.held.push(&write, origin);
+        Ok(())
+    }
+
+    fn superblock_written(&mut self, member: usize, piece: &Write<'_>, disk_bytes: u64) {
+        let found = Superblock::parse(piece.content, piece.offset, disk_bytes);
+        if let (Some(found), Some(rebuilding)) = (found, self.rebuilding.get_mut(member)) {
+            *rebuilding = found.is_rebuilding;
+        }
+    }
+}
+
+/// A row of what md wrote on its own.
+fn push(piece: &Write<'_>, structure: Structure, rows: &mut Rows) {
+    let cause = match piece.formatting {
+        true => Cause::Format,
+        false => Cause::Accounting,
+    };
+    rows.push(piece.row(structure, Causes::one(cause)));
+}
+
+fn structure(area: Area) -> Structure {
+    match area {
+        Area::Superblock | Area::BadBlocks => Structure::MdSuperblock,
+        Area::Bitmap => Structure::MdBitmap,
+        Area::PartialParityLog => Structure::MdPartialParityLog,
+        Area::Data { .. } | Area::Unused => Structure::Unused,
+    }
+}

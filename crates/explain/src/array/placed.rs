@@ -1,0 +1,170 @@
+//! Where each part of an array's writes came from: rows of the array become rows of its members.
+
+use crate::{Cause, Causes, NO_INODE, Row, Structure};
+
+/// A part of a request to a member.
+#[derive(Debug, Clone, Copy)]
+pub struct Source {
+    /// The request's event.
+    pub event: u64,
+    pub disk: u16,
+    /// Byte offset on the member.
+    pub offset: u64,
+    /// Which copy of the array's data it is.
+    pub copy: u8,
+}
+
+impl Source {
+    /// What begins so many bytes behind it.
+    pub fn at(self, within: u64) -> Source {
+        Source {
+            offset: self.offset + within,
+            ..self
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    /// The event that the array's write has.
+    write: u64,
+    array_offset: u64,
+    length: u64,
+    source: Source,
+    /// The part that was written first, which this is a copy of.
+    first: Option<u32>,
+    /// How many copies of it were written.
+    copies: u8,
+    /// It was there already.
+    is_same: bool,
+    is_rebuilt: bool,
+}
+
+impl Part {
+    fn end(&self) -> u64 {
+        self.array_offset + self.length
+    }
+}
+
+/// All parts of one array's writes.
+#[derive(Debug, Default)]
+pub struct Placed {
+    disk: u16,
+    copies: u8,
+    parts: Vec<Part>,
+}
+
+impl Placed {
+    /// What no other member has got yet. `is_same`: the array had this content there already;
+    /// `is_rebuilt`: on a member that is being rebuilt.
+    pub fn first(
+        &mut self,
+        (start, end): (u64, u64),
+        source: Source,
+        is_same: bool,
+        is_rebuilt: bool,
+    ) -> usize {
+        self.parts.push(Part {
+            write: source.event,
+            array_offset: start,
+            length: end - start,
+            source,
+            first: None,
+            copies: 1,
+            is_same,
+            is_rebuilt,
+        });
+        self.parts.len() - 1
+    }
+
+    /// A copy of a part, or of a part of it.
+    pub fn copy(&mut self, first: usize, (start, end): (u64, u64), source: Source) {
+        let Some(part) = self.parts.get_mut(first) else {
+            return;
+        };
+        part.copies = part.copies.saturating_add(1);
+        let copy = Part {
+            array_offset: start,
+            length: end - start,
+            source,
+            first: u32::try_from(first).ok(),
+            ..*part
+        };
+        self.parts.push(copy);
+    }
+
+    /// The part belongs to the array's write with this event.
+    pub fn set_write(&mut self, part: usize, write: u64) {
+        if let Some(part) = self.parts.get_mut(part) {
+            part.write = write;
+        }
+    }
+
+    /// No more parts come. `disk` is the array's number, `copies` how often it stores everything.
+    pub fn finish(mut self, disk: u16, copies: usize) -> Placed {
+        for number in 0..self.parts.len() {
+            if let Some(first) = self.parts[number].first {
+                self.parts[number].write = self.parts[first as usize].write;
+            }
+        }
+        self.disk = disk;
+        self.copies = copies.try_into().unwrap_or(u8::MAX);
+        self.parts
+            .sort_by_key(|part| (part.source.copy, part.write, part.array_offset));
+        self
+    }
+
+    /// The rows of members that a row of the array stands for; `false` if it is not of this array.
+    pub fn translate(&self, row: &Row, mut push: impl FnMut(Row)) -> bool {
+        if row.disk != self.disk {
+            return false;
+        }
+        let end = row.offset.saturating_add(row.length);
+        for copy in 0..self.copies {
+            let from = self.parts.partition_point(|part| {
+                (part.source.copy, part.write, part.end()) <= (copy, row.event, row.offset)
+            });
+            let parts = self.parts[from..].iter().take_while(|part| {
+                (part.source.copy, part.write) == (copy, row.event) && part.array_offset < end
+            });
+            for part in parts {
+                push(self.row(row, part));
+            }
+        }
+        true
+    }
+
+    fn row(&self, row: &Row, part: &Part) -> Row {
+        let start = row.offset.max(part.array_offset);
+        let end = row.offset.saturating_add(row.length).min(part.end());
+        let found = Row {
+            event: part.source.event,
+            disk: part.source.disk,
+            offset: part.source.offset + (start - part.array_offset),
+            length: end - start,
+            home_offset: row.home_offset.map(|home| home + (start - row.offset)),
+            copy: row
+                .copy
+                .saturating_mul(self.copies)
+                .saturating_add(part.source.copy),
+            ..*row
+        };
+        // The same bytes again on one member alone: md makes the members agree.
+        let is_alone = part.first.is_none() && part.copies < self.copies;
+        if !part.is_same || !(is_alone || part.is_rebuilt) {
+            return found;
+        }
+        Row {
+            structure: Structure::MdResync,
+            home: None,
+            home_offset: None,
+            causes: Causes::one(Cause::Unchanged),
+            inode: NO_INODE,
+            tree: 0,
+            path: None,
+            transaction: None,
+            is_doubtful: false,
+            ..found
+        }
+    }
+}

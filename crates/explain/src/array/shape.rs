@@ -1,0 +1,180 @@
+//! Which disks of a recording form an md array, and what each byte of a member is.
+
+use crate::formatted::FormattedDisks;
+use fscost_raid::{Area, Map, PLACES, Role, Superblock};
+use fscost_recording::{ExtentMap, Location, Result};
+
+/// An md array. It is known by its members' superblocks as mkfs left them; one that lacks a member
+/// is not recognised.
+#[derive(Debug, Clone)]
+pub struct Shape {
+    /// The number that the array has as a disk, behind the recorded ones.
+    disk: u16,
+    map: Map,
+    /// By role: the recorded disk, and its superblock.
+    members: Vec<(u16, Superblock)>,
+}
+
+/// What a part of a member is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Data of the array.
+    Data { array_offset: u64, copy: u8 },
+    /// Parity of data.
+    Parity,
+    /// Anything else that md keeps there.
+    Md(Area),
+}
+
+/// A run of bytes of a member that are of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Byte offset on the member's disk.
+    pub offset: u64,
+    pub length: u64,
+    pub kind: Kind,
+}
+
+impl Shape {
+    /// All arrays whose members are disks of the recording.
+    pub(crate) fn find(formatted: &FormattedDisks<'_>) -> Result<Vec<Shape>> {
+        let mut found = Vec::new();
+        for disk in 0..formatted.count() {
+            if let Some(superblock) = superblock_of(formatted, disk)? {
+                found.push((disk, superblock));
+            }
+        }
+        let mut arrays: Vec<Shape> = Vec::new();
+        while let Some((_, first)) = found.first() {
+            let (uuid, count) = (first.array, first.members);
+            let (mut members, others): (Vec<_>, Vec<_>) = found
+                .into_iter()
+                .partition(|(_, other)| other.array == uuid);
+            found = others;
+            members.sort_by_key(|(_, superblock)| superblock.role);
+            let roles = members.iter().map(|(_, superblock)| superblock.role);
+            if members.len() != count || !roles.eq(0..count) {
+                continue;
+            }
+            let superblocks: Vec<&Superblock> = members.iter().map(|(_, s)| s).collect();
+            let map = Superblock::geometry(&superblocks).and_then(|geometry| Map::new(&geometry));
+            arrays.extend(map.map(|map| Shape {
+                disk: formatted.count() + arrays.len() as u16,
+                map,
+                members,
+            }));
+        }
+        Ok(arrays)
+    }
+
+    pub fn disk(&self) -> u16 {
+        self.disk
+    }
+
+    pub fn size_bytes(&self) -> u64 {
+        self.map.size_bytes()
+    }
+
+    pub fn copies(&self) -> usize {
+        self.map.copies()
+    }
+
+    /// The member that this recorded disk is.
+    pub fn member(&self, disk: u16) -> Option<usize> {
+        self.members.iter().position(|&(known, _)| known == disk)
+    }
+
+    /// How many members there are.
+    pub fn members(&self) -> usize {
+        self.members.len()
+    }
+
+    /// What the range of a member's disk is, in order, without gaps.
+    pub fn parts(&self, member: usize, offset: u64, length: u64) -> impl Iterator<Item = Part> {
+        let end = offset.saturating_add(length);
+        let mut at = offset;
+        std::iter::from_fn(move || {
+            let part = (at < end).then(|| self.part(member, at, end))?;
+            at += part.length;
+            Some(part)
+        })
+    }
+
+    fn part(&self, member: usize, offset: u64, end: u64) -> Part {
+        let Some((_, superblock)) = self.members.get(member) else {
+            return Part {
+                offset,
+                length: end - offset,
+                kind: Kind::Md(Area::Unused),
+            };
+        };
+        let (area, mut length) = superblock.areas.area(offset);
+        let kind = match area {
+            Area::Data { offset: within } => {
+                let piece = self.map.piece(member, within);
+                length = length.min(piece.length);
+                match piece.role {
+                    Role::Data { array_offset, copy } => Kind::Data { array_offset, copy },
+                    Role::Parity | Role::Syndrome => Kind::Parity,
+                    Role::Unused => Kind::Md(Area::Unused),
+                }
+            }
+            area => Kind::Md(area),
+        };
+        Part {
+            offset,
+            length: length.min(end - offset),
+            kind,
+        }
+    }
+
+    /// Where the array's content is, given where its members' is. Of several copies the first
+    /// counts.
+    pub(crate) fn assemble(&self, maps: &[ExtentMap]) -> ExtentMap {
+        let mut array = ExtentMap::default();
+        for (member, (disk, _)) in self.members.iter().enumerate() {
+            let Some(map) = maps.get(usize::from(*disk)) else {
+                continue;
+            };
+            for segment in map.segments(0, u64::MAX) {
+                let Some(location) = segment.location else {
+                    continue;
+                };
+                for part in self.parts(member, segment.offset, segment.length) {
+                    let Kind::Data {
+                        array_offset,
+                        copy: 0,
+                    } = part.kind
+                    else {
+                        continue;
+                    };
+                    let skipped = (part.offset - segment.offset) as u32;
+                    let location = Location {
+                        content_offset: location.content_offset + skipped,
+                        ..location
+                    };
+                    array.write(array_offset, part.length, location);
+                }
+            }
+        }
+        array
+    }
+}
+
+fn superblock_of(formatted: &FormattedDisks<'_>, disk: u16) -> Result<Option<Superblock>> {
+    let mut image = formatted.image(disk)?;
+    let mut bytes = [0; Superblock::BYTES];
+    for place in PLACES {
+        let Some(at) = place(image.size_bytes()) else {
+            continue;
+        };
+        if at.saturating_add(bytes.len() as u64) > image.size_bytes() {
+            continue;
+        }
+        image.read_at(at, &mut bytes)?;
+        if let Some(found) = Superblock::parse(&bytes, at, image.size_bytes()) {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}

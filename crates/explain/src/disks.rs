@@ -1,0 +1,98 @@
+//! What the disks hold, as of the event being looked at.
+
+use crate::Write;
+use fscost_recording::{Event, Image, Recording, Result};
+
+/// The disks of a recording at the present event: reads see every write before it, and not the
+/// write being looked at.
+pub struct Disks<'a> {
+    images: Vec<Image<'a>>,
+}
+
+impl<'a> Disks<'a> {
+    /// All disks, empty.
+    pub fn new(recording: &'a Recording) -> Result<Disks<'a>> {
+        let disks = 0..recording.header().disks.len() as u16;
+        let images = disks
+            .map(|disk| recording.image_at(disk, &fscost_recording::Instant::Events(0)))
+            .collect::<Result<_>>()?;
+        Ok(Disks { images })
+    }
+
+    /// All disks with what had completed by `at_ns`, but for these events (their numbers,
+    /// ascending).
+    pub fn at(recording: &'a Recording, at_ns: u64, lost: &[u64]) -> Result<Disks<'a>> {
+        let mut disks = Disks::new(recording)?;
+        let mut number = 0;
+        recording.for_each_frame(true, |frame_number, frame| {
+            for event in &frame.events {
+                if event.complete_ns > at_ns {
+                    return Ok(false);
+                }
+                if lost.binary_search(&number).is_err() {
+                    disks.apply(frame_number as u32, event);
+                }
+                number += 1;
+            }
+            Ok(true)
+        })?;
+        Ok(disks)
+    }
+
+    /// Read `into.len()` bytes of `disk` at `offset`; what lies past the end reads as zeros.
+    pub fn read(&mut self, disk: u16, offset: u64, into: &mut [u8]) -> Result<()> {
+        into.fill(0);
+        let Some(image) = self.images.get_mut(usize::from(disk)) else {
+            return Ok(());
+        };
+        let available = image
+            .size_bytes()
+            .saturating_sub(offset)
+            .min(into.len() as u64) as usize;
+        image.read_at(offset.min(image.size_bytes()), &mut into[..available])
+    }
+
+    /// Whether the disk of a write holds its content already.
+    pub fn holds(&mut self, write: &Write<'_>) -> Result<bool> {
+        let mut known = [0; 4096];
+        let mut at = 0;
+        while at < write.length {
+            let length = (write.length - at).min(known.len() as u64);
+            let part = write.part(at, length);
+            let known = &mut known[..length as usize];
+            self.read(part.disk, part.offset, known)?;
+            let is_same = match part.content {
+                [] => known.iter().all(|&byte| byte == 0),
+                content => known == content,
+            };
+            if !is_same {
+                return Ok(false);
+            }
+            at += length;
+        }
+        Ok(true)
+    }
+
+    /// One disk more: an array of the others.
+    pub(super) fn add(&mut self, image: Image<'a>) {
+        self.images.push(image);
+    }
+
+    /// Size of `disk`; 0 if there is none.
+    pub fn size_bytes(&self, disk: u16) -> u64 {
+        self.images
+            .get(usize::from(disk))
+            .map_or(0, Image::size_bytes)
+    }
+
+    /// How many disks there are.
+    pub fn count(&self) -> u16 {
+        self.images.len() as u16
+    }
+
+    pub(super) fn apply(&mut self, frame: u32, event: &Event) {
+        if let Some(image) = self.images.get_mut(usize::from(event.disk)) {
+            image.apply(frame, event);
+        }
+    }
+}

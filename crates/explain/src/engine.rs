@@ -1,0 +1,297 @@
+//! Reads the recording and asks the family of each file system.
+
+use crate::{
+    Cause, Causes, Disks, Family, FormattedDisks, Paths, Row, Rows, SortedRows, Structure, Write,
+    array::{Above, Array},
+    families,
+    nearby::Nearby,
+    zeroes::Zeroes,
+};
+use fscost_recording::{Contents, Event, Frame, MAX_REQUEST_BYTES, Op, Recording, Result};
+
+/// What a recording's bytes were.
+#[derive(Debug)]
+pub struct Explained<R = Vec<Row>> {
+    /// In the order of events, then of offsets.
+    pub rows: R,
+    /// The paths that rows name.
+    pub paths: Paths,
+    /// For each disk, the family that follows it; for a member, the one that follows its array.
+    pub families: Vec<Option<&'static str>>,
+    /// Whether disks of the recording form md arrays.
+    pub is_array: bool,
+    /// Of the rows, bytes that were written as zeroes and reached the disk as holes punched: in
+    /// each interval, the one before the first mark included.
+    pub punched_bytes: Vec<u64>,
+}
+
+/// Explain every written byte of a recording, all rows in memory: for tests, and what looks at a
+/// small recording.
+pub fn explain(recording: &Recording) -> Result<Explained> {
+    let explained = explain_streamed(recording, |_| Ok(()))?;
+    Ok(Explained {
+        rows: explained.rows.iter().collect::<Result<_>>()?,
+        paths: explained.paths,
+        families: explained.families,
+        is_array: explained.is_array,
+        punched_bytes: explained.punched_bytes,
+    })
+}
+
+/// Explain every written byte of a recording of any size: memory is bounded, rows are read from a
+/// temporary file. `visit` gets every frame, in
+/// order: what else is to be learnt needs no second walk.
+///
+/// Which file system a disk holds is found in the content itself: before mkfs writes its
+/// superblock, writes are kept and looked at again once it
+/// is known.
+pub fn explain_streamed(
+    recording: &Recording,
+    mut visit: impl FnMut(&Frame) -> Result<()>,
+) -> Result<Explained<SortedRows>> {
+    let mut engine = Engine {
+        disks: Disks::new(recording)?,
+        families: Vec::new(),
+        arrays: Vec::new(),
+        rows: Rows::default(),
+        zeroes: Zeroes::new(recording)?,
+        interval: 0,
+    };
+    engine.detect(&FormattedDisks::new(recording)?)?;
+    let mut event_number = 0;
+    let mut formatting = true;
+    let contents = engine.contents();
+    let nearby = Nearby::new(recording.header());
+    let expected = |event: &Event| nearby.expects(event);
+    recording.for_each_frame_ahead(contents, &expected, |frame_number, frame| {
+        for number in 0..frame.events.len() {
+            let event = &{ frame.events[number] };
+            let is_read = contents == Contents::All || engine.reads(event);
+            if event.op == Op::Write {
+                nearby.learn(event, is_read);
+            }
+            let content = match is_read {
+                true => {
+                    let unpacked = frame.unpack(event);
+                    unpacked.map_err(|e| e.in_file(recording.path()))?;
+                    frame.content_of(event)
+                }
+                false => &NOT_READ[..event.length as usize],
+            };
+            if event.op == Op::Mark {
+                engine.interval += 1;
+                formatting = formatting && frame.mark_of(event)?.name != "mount";
+                engine.mark(event_number)?;
+            }
+            let request = Request {
+                number: event_number,
+                frame: frame_number as u32,
+                event,
+                content,
+                formatting,
+            };
+            engine.event(&request)?;
+            engine.disks.apply(frame_number as u32, event);
+            event_number += 1;
+        }
+        engine.rows.check()?;
+        visit(frame)?;
+        Ok(true)
+    })?;
+    engine.finish()
+}
+
+/// Stands for content that no family looks at.
+static NOT_READ: [u8; MAX_REQUEST_BYTES] = [0; MAX_REQUEST_BYTES];
+
+/// An event that is not a mark.
+struct Request<'r> {
+    number: u64,
+    /// The number of the frame that holds it.
+    frame: u32,
+    event: &'r Event,
+    content: &'r [u8],
+    formatting: bool,
+}
+
+struct Engine<'a> {
+    disks: Disks<'a>,
+    families: Vec<Box<dyn Family>>,
+    /// Their members belong to no family: the arrays do.
+    arrays: Vec<Array>,
+    rows: Rows,
+    zeroes: Zeroes,
+    /// The number of marks so far.
+    interval: usize,
+}
+
+impl<'a> Engine<'a> {
+    /// Find each disk's file system by its superblock at the mark `mount` (mkfs has ended), or at
+    /// the end.
+    fn detect(&mut self, formatted: &FormattedDisks<'a>) -> Result<()> {
+        for array in formatted.arrays() {
+            self.disks.add(formatted.empty(array)?);
+            self.arrays.push(Array::new(array.clone()));
+        }
+        let is_member = |disk| self.arrays.iter().any(|array| array.has(disk));
+        let mut claimed: Vec<bool> = (0..formatted.count()).map(is_member).collect();
+        for disk in 0..formatted.count() {
+            let mut image = formatted.image(disk)?;
+            for detect in families::DETECT {
+                if claimed[usize::from(disk)] {
+                    break;
+                }
+                if let Some(family) = detect(formatted, disk, &mut image)? {
+                    for (number, claim) in claimed.iter_mut().enumerate() {
+                        *claim |= family.owns(number as u16);
+                    }
+                    self.families.push(family);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What must be unpacked of a frame before it is looked at.
+    fn contents(&self) -> Contents {
+        match self.arrays.is_empty() && !self.families.iter().any(|f| f.reads_all()) {
+            true => Contents::Packed,
+            false => Contents::All,
+        }
+    }
+
+    /// Whether the content of an event is looked at; of a disk that is no member of an array.
+    fn reads(&self, event: &Event) -> bool {
+        let family = self.families.iter().find(|f| f.owns(event.disk));
+        event.op != Op::Write
+            || event.length > NOT_READ.len() as u64
+            || family.is_some_and(|f| f.reads(event.disk, event.offset, event.length))
+    }
+
+    fn mark(&mut self, number: u64) -> Result<()> {
+        self.release()?;
+        for family in &mut self.families {
+            family.mark(number, &mut self.disks, &mut self.rows)?;
+        }
+        Ok(())
+    }
+
+    /// The families get what arrays hold back.
+    fn release(&mut self) -> Result<()> {
+        for array in &mut self.arrays {
+            let disk = array.disk();
+            array.release(&mut Above {
+                family: self.families.iter_mut().find(|f| f.owns(disk)),
+                disks: &mut self.disks,
+                rows: &mut self.rows,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, request: &Request<'_>) -> Result<()> {
+        let Request {
+            number,
+            event,
+            content,
+            formatting,
+            ..
+        } = *request;
+        let array = self.arrays.iter_mut().find(|array| array.has(event.disk));
+        let disk = array.as_ref().map_or(event.disk, |array| array.disk());
+        let family = self.families.iter_mut().find(|f| f.owns(disk));
+        let write = Write {
+            event: number,
+            time_ns: event.complete_ns,
+            disk: event.disk,
+            offset: event.offset,
+            content,
+            length: event.length,
+            formatting,
+        };
+        let is_in_use = || match (family.as_deref(), &array) {
+            (None, _) => false,
+            (Some(family), None) => family.is_in_use(disk, event.offset, event.length),
+            (Some(family), Some(array)) => {
+                let mut data = array.data(event);
+                data.all(|(offset, length)| family.is_in_use(disk, offset, length))
+            }
+        };
+        let is_written = match event.op {
+            Op::Write | Op::WriteZeroes => true,
+            Op::Punch => self.zeroes.are(self.interval, event, is_in_use),
+            _ => false,
+        };
+        // Nothing was written.
+        if is_written && event.length == 0 {
+            return Ok(());
+        }
+        if let Some(array) = array {
+            let above = &mut Above {
+                family,
+                disks: &mut self.disks,
+                rows: &mut self.rows,
+            };
+            return match event.op {
+                _ if is_written => array.write(&write, event, request.frame, above),
+                Op::Discard | Op::Punch => array.discard(event, above),
+                Op::Flush => array.flush(event.disk, number, above),
+                _ => Ok(()),
+            };
+        }
+        match (event.op, family) {
+            (_, Some(family)) if is_written => {
+                family.write(&write, &mut self.disks, &mut self.rows)
+            }
+            (_, None) if is_written => {
+                self.rows
+                    .push(write.row(Structure::Unknown, Causes::one(Cause::Unknown)));
+                Ok(())
+            }
+            (Op::Discard | Op::Punch, Some(family)) => {
+                family.discard(event.disk, event.offset, event.length, &mut self.rows)
+            }
+            (Op::Flush, Some(family)) => family.flush(event.disk, number, &mut self.rows),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(mut self) -> Result<Explained<SortedRows>> {
+        self.release()?;
+        for family in &mut self.families {
+            family.finish(&mut self.disks, &mut self.rows)?;
+        }
+        let families = self.families_of_disks();
+        let is_array = !self.arrays.is_empty();
+        for array in self.arrays {
+            let placed = array.finish();
+            self.rows = self.rows.replaced(|row, push| {
+                if !placed.translate(row, &mut *push) {
+                    push(*row);
+                }
+            })?;
+        }
+        let (rows, paths) = self.rows.into_sorted()?;
+        Ok(Explained {
+            rows,
+            paths,
+            families,
+            is_array,
+            punched_bytes: self.zeroes.into_bytes(),
+        })
+    }
+
+    /// A member has the family of its array.
+    fn families_of_disks(&self) -> Vec<Option<&'static str>> {
+        let recorded = 0..self.disks.count() - self.arrays.len() as u16;
+        let family = |disk| {
+            let array = self.arrays.iter().find(|array| array.has(disk));
+            let disk = array.map_or(disk, |array| array.disk());
+            self.families
+                .iter()
+                .find(|f| f.owns(disk))
+                .map(|f| f.name())
+        };
+        recorded.map(family).collect()
+    }
+}

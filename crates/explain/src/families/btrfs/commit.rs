@@ -1,0 +1,359 @@
+//! What was written since the last superblock, and what it was for.
+
+use super::block::{Block, Header};
+use super::items::Reasons;
+use super::key::{is_fs_tree, structure_of, tree};
+use super::paths::{Names, PathFinder};
+use super::pending::Pending;
+use super::superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
+use super::volume::Volume;
+use crate::{Cause, Causes, Disks, NO_INODE, Row, Rows, Structure};
+use fscost_recording::Result;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+use std::rc::Rc;
+
+/// What follows from other changes.
+const FOLLOWS: Causes = Causes::one(Cause::Accounting)
+    .with(Cause::Allocation)
+    .with(Cause::Unchanged);
+
+/// What changes no item's size.
+const TIMES: Causes = Causes::one(Cause::Atime).with(Cause::Times);
+
+/// A transaction writes a block once for each of its copies; a recording may write it without end.
+const MAX_ROWS_OF_BLOCK: usize = 64;
+
+/// The oldest rows are given up: their reason stays unknown.
+fn push_bounded(rows: &mut Vec<usize>, row: usize) {
+    if rows.len() >= MAX_ROWS_OF_BLOCK {
+        rows.drain(..MAX_ROWS_OF_BLOCK / 2);
+    }
+    rows.push(row);
+}
+
+/// The reasons that are not consequences of others.
+fn beyond_what_follows(causes: Causes) -> Causes {
+    let own = causes.iter().filter(|&cause| !FOLLOWS.has(cause));
+    own.fold(Causes::NONE, Causes::with)
+}
+
+/// Say what a tree block's header says.
+pub fn describe(row: &mut Row, header: &Header) {
+    row.structure = if header.is_relocated() {
+        Structure::RelocationTree
+    } else {
+        structure_of(header.owner)
+    };
+    row.tree = header.owner;
+    row.transaction = Some(header.generation);
+}
+
+/// Follows the file system from superblock to superblock.
+pub struct Follower {
+    pub volume: Volume,
+    /// The last superblock.
+    current: Option<Super>,
+    /// Rows of tree blocks since then, by logical address.
+    pub written: BTreeMap<u64, Vec<usize>>,
+    pub pending: Pending,
+    pub paths: PathFinder,
+    superblock_causes: Causes,
+}
+
+/// One superblock taking effect.
+pub struct Step<'a> {
+    pub old: Option<&'a Super>,
+    /// None when the recording ends before it.
+    pub new: Option<&'a Super>,
+    /// Whether a transaction was committed; else a log.
+    pub full: bool,
+    /// By tree: its root before and after.
+    pub roots: HashMap<u64, (Option<u64>, Option<u64>)>,
+    /// By tree: the root of its log before and after.
+    pub log_roots: HashMap<u64, (Option<u64>, Option<u64>)>,
+    /// Which tree a log's block belongs to.
+    pub logged: HashMap<u64, u64>,
+    /// Snapshots that were made.
+    pub snapshots: HashSet<u64>,
+    /// Logical addresses between which all lies that waits for an owner.
+    pub waiting_within: Range<u64>,
+    /// What the changes were for.
+    primary: Causes,
+    /// Rows of blocks that only follow.
+    following: Vec<usize>,
+}
+
+impl<'a> Step<'a> {
+    fn new(old: Option<&'a Super>, new: Option<&'a Super>, full: bool) -> Step<'a> {
+        Step {
+            old,
+            new,
+            full,
+            roots: HashMap::new(),
+            log_roots: HashMap::new(),
+            logged: HashMap::new(),
+            snapshots: HashSet::new(),
+            waiting_within: 0..u64::MAX,
+            primary: Causes::NONE,
+            following: Vec::new(),
+        }
+    }
+
+    /// Why blocks were written that only follow from other changes: the one reason for all of it,
+    /// if there is only one. Without that
+    /// reason none of them had been written.
+    fn follows_from(&self) -> Causes {
+        let reasons = beyond_what_follows(self.primary);
+        if reasons.only().is_some() {
+            reasons
+        } else {
+            Causes::one(Cause::Accounting)
+        }
+    }
+}
+
+impl Follower {
+    pub fn new(volume: Volume) -> Follower {
+        Follower {
+            volume,
+            current: None,
+            written: BTreeMap::new(),
+            pending: Pending::default(),
+            paths: PathFinder::default(),
+            superblock_causes: Causes::one(Cause::Accounting),
+        }
+    }
+
+    pub fn block_written(&mut self, bytenr: u64, row: usize) {
+        push_bounded(self.written.entry(bytenr).or_default(), row);
+    }
+
+    pub fn superblock_causes(&self) -> Causes {
+        self.superblock_causes
+    }
+
+    /// mkfs has ended: its superblock is the first. It wrote through the page cache, in any order
+    /// and cut anywhere.
+    pub fn begin(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        let mut bytes = [0; SUPER_BYTES as usize];
+        for disk in (0..disks.count()).filter(|&d| self.volume.owns(d)) {
+            disks.read(disk, SUPER_OFFSETS[0], &mut bytes)?;
+            self.current = Super::parse(&bytes).or(self.current.take());
+        }
+        let Some(superblock) = self.current.clone() else {
+            return Ok(());
+        };
+        self.volume.follow_chunks(disks, &superblock)?;
+        let mut step = Step::new(None, Some(&superblock), true);
+        for (bytenr, written) in std::mem::take(&mut self.written) {
+            let Some(block) = self.volume.block(disks, bytenr)? else {
+                continue;
+            };
+            for &number in &written {
+                let copy = self.copy_of(number, rows);
+                if let Some(row) = rows.get_mut(number) {
+                    describe(row, &block.header);
+                    row.copy = copy.unwrap_or(row.copy);
+                }
+            }
+            self.claim_extents(&mut step, &block, block.header.owner, disks, rows)?;
+        }
+        self.settle(&mut step, disks, rows)
+    }
+
+    /// A superblock: a commit, or a log made durable by fsync. Its copies say nothing new.
+    pub fn superblock(
+        &mut self,
+        superblock: &Super,
+        disks: &mut Disks<'_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let old = self.current.take();
+        let same = |o: &Super| {
+            (o.generation, o.root, o.chunk_root, o.log_root)
+                == (
+                    superblock.generation,
+                    superblock.root,
+                    superblock.chunk_root,
+                    superblock.log_root,
+                )
+        };
+        if old.as_ref().is_some_and(same) || superblock.fsid != self.volume.fsid {
+            self.current = old;
+            return Ok(());
+        }
+        let full = old
+            .as_ref()
+            .is_none_or(|o| o.root != superblock.root || o.generation != superblock.generation);
+        self.volume.follow_chunks(disks, superblock)?;
+        let mut step = Step::new(old.as_ref(), Some(superblock), full);
+        self.explain(&mut step, disks, rows)?;
+        self.superblock_causes = step.follows_from();
+        self.current = Some(superblock.clone());
+        Ok(())
+    }
+
+    /// The recording ends: what was written since the last superblock belongs to a commit that
+    /// never was.
+    pub fn end(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        let old = self.current.clone();
+        let mut step = Step::new(old.as_ref(), None, true);
+        self.explain(&mut step, disks, rows)
+    }
+
+    fn explain(
+        &mut self,
+        step: &mut Step<'_>,
+        disks: &mut Disks<'_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        self.paths.forget();
+        step.waiting_within = self.waiting_within();
+        self.find_logged(step, disks)?;
+        let mut snapshots = Vec::new();
+        for (bytenr, written) in std::mem::take(&mut self.written) {
+            let Some(block) = self.volume.block(disks, bytenr)? else {
+                continue;
+            };
+            // Blocks of the transaction may be written early; they take effect with its commit.
+            if !step.full && block.header.owner != tree::LOG {
+                self.written.insert(bytenr, written);
+                continue;
+            }
+            let owner = self.explain_block(step, &block, &written, disks, rows)?;
+            self.roots(step, owner, disks)?;
+            // A snapshot has what was written through another.
+            if step.snapshots.contains(&owner) {
+                snapshots.push((owner, bytenr));
+            } else {
+                self.claim_extents(step, &block, owner, disks, rows)?;
+            }
+        }
+        for (owner, bytenr) in snapshots {
+            if let Some(block) = self.volume.block(disks, bytenr)? {
+                self.claim_extents(step, &block, owner, disks, rows)?;
+            }
+        }
+        let follows = step.follows_from();
+        for row in step.following.drain(..) {
+            if let Some(row) = rows.get_mut(row) {
+                row.causes = if follows == Causes::one(Cause::Accounting) {
+                    row.causes
+                } else {
+                    follows
+                };
+            }
+        }
+        if step.full {
+            self.settle(step, disks, rows)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn explain_block(
+        &mut self,
+        step: &mut Step<'_>,
+        block: &Rc<Block>,
+        written: &[usize],
+        disks: &mut Disks<'_>,
+        rows: &mut Rows,
+    ) -> Result<u64> {
+        let header = block.header;
+        let owner = match header.owner {
+            tree::LOG => step
+                .logged
+                .get(&header.bytenr)
+                .copied()
+                .unwrap_or(tree::LOG),
+            owner => owner,
+        };
+        let mut reasons = Reasons::new(owner);
+        if header.level > 0 || owner == tree::LOG {
+            reasons.causes = Causes::one(Cause::Accounting);
+        } else {
+            self.compare(step, block, owner, &mut reasons, disks)?;
+        }
+        if reasons.causes.is_empty() {
+            reasons.causes = Causes::one(Cause::Unchanged);
+        }
+        let own = beyond_what_follows(reasons.causes);
+        let follows = own.is_empty();
+        if !follows {
+            reasons.causes = own;
+        }
+        // Times have always the same size: something else moved the items, and would have without
+        // them.
+        if reasons.reshaped && !follows && own.and(TIMES) == TIMES {
+            reasons.causes = own.with(Cause::Accounting);
+        }
+        if is_fs_tree(owner) {
+            step.primary = step.primary.and(own);
+        }
+        let inode = reasons.inode();
+        let mut path = None;
+        if let Some(inode) = inode {
+            let names = self.names(step, owner, disks)?;
+            path = self
+                .paths
+                .path(&mut self.volume, disks, names, inode, &mut rows.paths)?;
+        }
+        for &number in written {
+            let copy = self.copy_of(number, rows);
+            let Some(row) = rows.get_mut(number) else {
+                continue;
+            };
+            describe(row, &header);
+            row.tree = owner;
+            row.causes = reasons.causes;
+            row.inode = inode.unwrap_or(NO_INODE);
+            row.path = path;
+            row.copy = copy.unwrap_or(row.copy);
+            if follows {
+                step.following.push(number);
+            }
+        }
+        Ok(owner)
+    }
+
+    /// Which copy a row is: its chunk may not have been known when it was written.
+    fn copy_of(&self, row: usize, rows: &mut Rows) -> Option<u8> {
+        let row = rows.get_mut(row)?;
+        Some(self.volume.place(row.disk, row.offset)?.copy)
+    }
+
+    /// Where the names of a tree are looked up.
+    pub fn names(
+        &mut self,
+        step: &mut Step<'_>,
+        owner: u64,
+        disks: &mut Disks<'_>,
+    ) -> Result<Names> {
+        let (old_root, new_root) = self.roots(step, owner, disks)?;
+        let root_tree = step.new.or(step.old).map_or(0, |s| s.root);
+        let log_root = step.log_roots.get(&owner).and_then(|&(_, new)| new);
+        Ok(Names {
+            tree: owner,
+            log_root,
+            fs_root: new_root,
+            old_root,
+            root_tree,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_block_that_is_written_without_end_the_last_rows_are_kept() {
+        let mut rows = Vec::new();
+        for row in 0..10_000 {
+            push_bounded(&mut rows, row);
+            assert!(rows.len() <= MAX_ROWS_OF_BLOCK && rows.last() == Some(&row));
+        }
+        assert!(rows.len() >= MAX_ROWS_OF_BLOCK / 2 && rows.is_sorted());
+    }
+}

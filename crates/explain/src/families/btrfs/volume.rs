@@ -1,0 +1,274 @@
+//! The file system's blocks by logical address, read through the chunk map, and searches in its
+//! trees.
+
+use super::block::{Block, Header};
+use super::bytes::u64_at;
+use super::chunk::{Chunk, ChunkMap, Place};
+use super::devices::Devices;
+use super::key::{Key, kind, tree};
+use super::superblock::Super;
+use crate::Disks;
+use fscost_recording::Result;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::rc::Rc;
+
+/// Bytes of tree blocks kept in memory: what a commit compares is mostly what was written last.
+const CACHE_BYTES: usize = 64 << 20;
+/// A chunk tree of more blocks is not believed: it would map 100 TiB.
+const MAX_CHUNK_BLOCKS: usize = 1024;
+/// Where `bytenr` stands in `struct btrfs_root_item`.
+pub const ROOT_ITEM_BYTENR: usize = 176;
+
+/// One file system on its devices.
+pub struct Volume {
+    pub fsid: [u8; 16],
+    pub node_bytes: u32,
+    pub sector_bytes: u32,
+    devices: Devices,
+    pub chunks: ChunkMap,
+    chunk_root: u64,
+    cache: HashMap<u64, Rc<Block>>,
+    order: VecDeque<u64>,
+}
+
+impl Volume {
+    pub fn new(superblock: &Super, devices: Devices) -> Volume {
+        let mut chunks = ChunkMap::default();
+        superblock.add_chunks(&mut chunks);
+        Volume {
+            fsid: superblock.fsid,
+            node_bytes: superblock.node_bytes,
+            sector_bytes: superblock.sector_bytes,
+            devices,
+            chunks,
+            chunk_root: 0,
+            cache: HashMap::new(),
+            order: VecDeque::new(),
+        }
+    }
+
+    pub fn owns(&self, disk: u16) -> bool {
+        self.devices.owns(disk)
+    }
+
+    /// A superblock says which device a disk is.
+    pub fn is_device(&mut self, disk: u16, devid: u64) {
+        self.devices.is(disk, devid);
+    }
+
+    /// A disk is no device of the file system any more.
+    pub fn has_left(&mut self, disk: u16) {
+        self.devices.leave(disk);
+    }
+
+    /// The device whose chunks lie on a disk.
+    pub fn devid(&self, disk: u16) -> Option<u64> {
+        self.devices.devid(disk)
+    }
+
+    pub fn disk(&self, devid: u64) -> Option<u16> {
+        self.devices.disk(devid)
+    }
+
+    /// What the chunk map says of a place on a disk.
+    pub fn place(&self, disk: u16, offset: u64) -> Option<Place> {
+        self.chunks.place(self.devid(disk)?, offset)
+    }
+
+    /// Which device is being replaced, as the device tree says.
+    pub fn follow_replacement(&mut self, disks: &mut Disks<'_>, superblock: &Super) -> Result<()> {
+        if !self.devices.is_replacing() {
+            return Ok(());
+        }
+        let Some(root) = self.root_of(disks, superblock.root, tree::DEVICE)? else {
+            return Ok(());
+        };
+        let key = Key::new(0, kind::DEV_REPLACE, 0);
+        // `struct btrfs_dev_replace_item` begins with the source's number.
+        let source = self.look_up(disks, root, key, key, |_, item| u64_at(item, 0))?;
+        self.devices.set_replaced(source);
+        Ok(())
+    }
+
+    /// The header at the start of `bytes`, if a block of this file system begins there.
+    pub fn header(&self, bytes: &[u8]) -> Option<Header> {
+        Header::parse(bytes, &self.fsid, self.node_bytes)
+    }
+
+    /// Remember a block that was just written.
+    pub fn put(&mut self, bytes: &[u8]) {
+        let Some(header) = self.header(bytes) else {
+            return;
+        };
+        // Its second copy.
+        let known = self.cache.get(&header.bytenr);
+        if known.is_some_and(|known| known.is(bytes)) {
+            return;
+        }
+        self.keep(Block::new(header, bytes.into()));
+    }
+
+    fn keep(&mut self, block: Block) -> Rc<Block> {
+        let bytenr = block.header.bytenr;
+        let block = Rc::new(block);
+        if self.cache.insert(bytenr, block.clone()).is_none() {
+            self.order.push_back(bytenr);
+        }
+        while self.order.len() > CACHE_BYTES / self.node_bytes as usize {
+            if let Some(oldest) = self.order.pop_front() {
+                self.cache.remove(&oldest);
+            }
+        }
+        block
+    }
+
+    /// Forget a block: part of it was written.
+    pub fn forget(&mut self, bytenr: u64) {
+        if self.cache.remove(&bytenr).is_some() {
+            self.order.retain(|&b| b != bytenr);
+        }
+    }
+
+    /// The tree block at a logical address, if there is one.
+    pub fn block(&mut self, disks: &mut Disks<'_>, bytenr: u64) -> Result<Option<Rc<Block>>> {
+        if let Some(block) = self.cache.get(&bytenr) {
+            return Ok(Some(block.clone()));
+        }
+        let spots: Vec<_> = self.chunks.copies(bytenr).collect();
+        let mut bytes = vec![0; self.node_bytes as usize];
+        for spot in spots {
+            let Some(disk) = self.disk(spot.devid) else {
+                continue;
+            };
+            disks.read(disk, spot.offset, &mut bytes)?;
+            if let Some(header) = self.header(&bytes).filter(|h| h.bytenr == bytenr) {
+                return Ok(Some(self.keep(Block::new(header, bytes.into()))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Read the chunk map again if the chunk tree is another.
+    pub fn follow_chunks(&mut self, disks: &mut Disks<'_>, superblock: &Super) -> Result<()> {
+        if superblock.chunk_root == self.chunk_root {
+            return Ok(());
+        }
+        // Chunks that are gone stay until others take their place: nothing else is written there.
+        superblock.add_chunks(&mut self.chunks);
+        let mut seen = HashSet::new();
+        let mut next = vec![superblock.chunk_root];
+        let mut found = ChunkMap::default();
+        superblock.add_chunks(&mut found);
+        while let Some(bytenr) = next.pop() {
+            if seen.len() >= MAX_CHUNK_BLOCKS || !seen.insert(bytenr) {
+                continue;
+            }
+            let Some(block) = self.block(disks, bytenr)? else {
+                continue;
+            };
+            if block.header.owner != tree::CHUNK {
+                continue;
+            }
+            next.extend(block.children());
+            for (key, item) in block.items().filter(|(key, _)| key.kind == kind::CHUNK) {
+                if let Some((chunk, _)) = Chunk::parse(key.offset, item) {
+                    found.insert(chunk);
+                }
+            }
+        }
+        if found.len() > 0 {
+            self.chunks = found;
+        }
+        self.chunk_root = superblock.chunk_root;
+        Ok(())
+    }
+
+    /// The leaves of the tree at `root` that hold keys from `from` to `to`, at most `limit`. The
+    /// first may hold only smaller ones.
+    pub fn leaves(
+        &mut self,
+        disks: &mut Disks<'_>,
+        root: u64,
+        from: Key,
+        to: Key,
+        limit: usize,
+    ) -> Result<Vec<Rc<Block>>> {
+        let limit = limit.max(1);
+        let mut found = Vec::new();
+        // Levels only decrease on the way down, so a cycle cannot go on; nodes are bounded with
+        // leaves.
+        let mut nodes = 0;
+        let mut next = vec![(root, u8::MAX)];
+        while let Some((bytenr, below)) = next.pop() {
+            let Some(block) = self
+                .block(disks, bytenr)?
+                .filter(|b| b.header.level < below)
+            else {
+                continue;
+            };
+            if block.header.level == 0 {
+                found.push(block);
+                if found.len() >= limit {
+                    break;
+                }
+                continue;
+            }
+            nodes += 1;
+            if nodes > limit.saturating_mul(2) + 8 {
+                break;
+            }
+            let first = block.child_for(&from);
+            let last = block.child_for(&to);
+            let last = last.min(first.saturating_add(limit - 1));
+            for number in (first..=last).rev() {
+                next.extend(block.child(number).map(|child| (child, block.header.level)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// What `look` finds first among the items with keys from `from` to `to`, of at most two
+    /// leaves.
+    pub fn look_up<T>(
+        &mut self,
+        disks: &mut Disks<'_>,
+        root: u64,
+        from: Key,
+        to: Key,
+        mut look: impl FnMut(Key, &[u8]) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let most = if from == to { 1 } else { 2 };
+        let leaves = self.leaves(disks, root, from, to, most)?;
+        let items = leaves.iter().flat_map(|leaf| {
+            let items = (leaf.position(&from)..leaf.len()).map_while(|number| leaf.item(number));
+            items.take_while(|(key, _)| *key <= to)
+        });
+        let mut found = items.filter(|(key, _)| *key >= from);
+        Ok(found.find_map(|(key, item)| look(key, item)))
+    }
+
+    /// Whether there is an item with this key.
+    pub fn has(&mut self, disks: &mut Disks<'_>, root: u64, key: Key) -> Result<bool> {
+        let found = self.look_up(disks, root, key, key, |_, _| Some(()))?;
+        Ok(found.is_some())
+    }
+
+    /// The root block of tree `id`, as the tree of roots at `root_tree` says.
+    pub fn root_of(
+        &mut self,
+        disks: &mut Disks<'_>,
+        root_tree: u64,
+        id: u64,
+    ) -> Result<Option<u64>> {
+        let (from, to) = (
+            Key::new(id, kind::ROOT_ITEM, 0),
+            Key::new(id, kind::ROOT_ITEM, u64::MAX),
+        );
+        let mut last = None;
+        self.look_up(disks, root_tree, from, to, |_, item| {
+            last = u64_at(item, ROOT_ITEM_BYTENR);
+            None::<()>
+        })?;
+        Ok(last)
+    }
+}

@@ -1,0 +1,257 @@
+//! What takes effect when a transaction is committed, and what is then known of rows before.
+
+use super::{
+    journal::{Copy, Journal, Transaction},
+    ownership::Trust,
+    pieces::{plain, push_merged},
+    running::{Checkpoint, Running, for_log},
+    space::{Content, Kind, Use},
+    state::{Applied, Blocks, Explanation},
+};
+use crate::track::reused::Reused;
+use crate::{Cause, Causes, Disks, Row, Rows, Structure};
+use fscost_recording::Result;
+
+impl Running {
+    /// Transactions that are whole take effect.
+    pub(super) fn commit(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        self.resolve_fast(rows);
+        while let Some((sequence, transaction)) = self.journal.as_mut().and_then(Journal::committed)
+        {
+            self.transaction(sequence, &transaction, disks, rows)?;
+        }
+        let abandoned = self.journal.as_mut().map(Journal::abandoned);
+        let lost = abandoned.iter().flatten().map(|(home, copy)| Row {
+            home_offset: home.map(|home| self.state.offset_of(home)),
+            ..lost(copy)
+        });
+        push_merged(lost.collect(), rows);
+        Ok(())
+    }
+
+    fn transaction(
+        &mut self,
+        sequence: u32,
+        transaction: &Transaction,
+        disks: &mut Disks<'_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let copies = transaction
+            .copies
+            .iter()
+            .filter_map(|(home, copy)| Some((*home, copy.as_ref()?)));
+        let blocks: Blocks<'_> = copies
+            .clone()
+            .map(|(home, copy)| (home, &*copy.content))
+            .collect();
+        self.forget_fast();
+        let applied = self.state.apply(&blocks, Trust::All, disks)?;
+        let mut found = Vec::new();
+        let mut causes = Causes::NONE;
+        for (home, copy) in copies {
+            let Some(what) = applied.explanation(home) else {
+                continue;
+            };
+            causes = causes.and(what.causes);
+            let row = self.row(copy.piece, what, Some(sequence), rows);
+            found.push(Row {
+                structure: Structure::JournalCopy,
+                home: Some(what.structure),
+                home_offset: Some(self.state.offset_of(home)),
+                ..row
+            });
+            self.owe_checkpoint(home, what, sequence);
+        }
+        push_merged(found, rows);
+        let own = self.own.remove(&sequence).unwrap_or_default();
+        for &number in &own {
+            if let Some(row) = rows.get_mut(number) {
+                row.causes = for_log(causes);
+            }
+        }
+        self.pending.committed();
+        self.take_effect(&applied, rows);
+        self.reused(&applied, rows);
+        if let (Some(&first), Some(&last)) = (own.first(), own.last()) {
+            self.open.next(first, last);
+        }
+        Ok(())
+    }
+
+    fn reused(&mut self, applied: &Applied, rows: &mut Rows) {
+        let mut reused = Reused::default();
+        let bytes = u64::from(self.state.superblock.block_bytes);
+        for released in &applied.released {
+            let from = released.inode;
+            for run in self.state.space.runs(released.start, released.length) {
+                if let Some(Use {
+                    kind: Kind::Content(Content::Data),
+                    inode,
+                    ..
+                }) = run.used
+                    && (inode != from || applied.remade.contains(&from))
+                {
+                    reused.add(
+                        run.start * bytes,
+                        run.length * bytes,
+                        from.into(),
+                        inode.into(),
+                    );
+                }
+            }
+        }
+        for (number, inode) in reused.settle(&self.open, rows) {
+            let path = self.state.names.path(inode as u32, &mut rows.paths);
+            if let Some(row) = rows.get_mut(number) {
+                row.path = path;
+            }
+        }
+    }
+
+    fn owe_checkpoint(&mut self, home: u64, what: Explanation, transaction: u32) {
+        if what.structure == Structure::FileData {
+            self.checkpoints.remove(&home);
+            return;
+        }
+        let before = self.checkpoints.get(&home).map(|before| before.what);
+        let what = owed(before, what);
+        self.checkpoints
+            .insert(home, Checkpoint { what, transaction });
+    }
+
+    pub(super) fn take_effect(&mut self, applied: &Applied, rows: &mut Rows) {
+        if self.journal.is_none() {
+            for released in &applied.released {
+                self.pending.release(released, &self.state, rows);
+            }
+            self.follow_cuts();
+            self.state.written(&applied.mappers);
+        }
+        for &claimed in &applied.claimed {
+            self.resolve(claimed, rows);
+        }
+    }
+
+    /// Blocks are mapped: rows that wait there have their owner.
+    pub(super) fn resolve(&mut self, blocks: (u64, u64), rows: &mut Rows) {
+        let has_journal = self.journal.is_some();
+        let completed = self.pending.resolve(blocks, has_journal, &self.state, rows);
+        self.follow_cuts();
+        for (number, epoch) in completed {
+            self.name(number, epoch, rows);
+        }
+    }
+
+    /// A row of an epoch has an owner.
+    pub(super) fn name(&mut self, number: usize, epoch: u32, rows: &mut Rows) {
+        let names = &mut self.state.names;
+        if self.journal.is_none() {
+            self.naming.later(number, epoch, names, rows);
+        } else if let Some(inode) = rows.get_mut(number).map(|row| row.inode as u32) {
+            let path = names.path(inode, &mut rows.paths);
+            if let Some(row) = rows.get_mut(number) {
+                row.path = path;
+            }
+        }
+    }
+
+    fn follow_cuts(&mut self) {
+        for (whole, part) in self.pending.cuts() {
+            self.naming.cut(whole, part);
+        }
+    }
+
+    /// Without a journal: all that was changed is on the disk.
+    pub(super) fn settle(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        if self.journal.is_none() {
+            let applied = self.state.settle(disks)?;
+            self.take_effect(&applied, rows);
+            self.pending.settle();
+            self.naming.again(&mut self.state.names, rows);
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        self.settle(disks, rows)?;
+        let Some(journal) = &mut self.journal else {
+            return Ok(());
+        };
+        for (sequence, transaction) in journal.uncommitted() {
+            self.transaction(sequence, &transaction, disks, rows)?;
+        }
+        self.commit(disks, rows)
+    }
+}
+
+/// What the next home write of a block is for: all copies since the last, if they are of one thing.
+/// When a block is freed the journal forgets it
+/// (`jbd2_journal_forget`): what it was before is never written home, and its next owner owes
+/// nothing for that.
+fn owed(before: Option<Explanation>, now: Explanation) -> Explanation {
+    let form = |what: &Explanation| match what.structure {
+        Structure::DirectoryIndex => Structure::Directory,
+        other => other,
+    };
+    let is_table = now.structure == Structure::InodeTable;
+    let of_one = |before: &Explanation| {
+        form(before) == form(&now) && (is_table || before.inode == now.inode)
+    };
+    match before.filter(of_one) {
+        Some(before) => Explanation {
+            causes: before.causes.and(now.causes),
+            // Several inodes of a table's block are no one inode.
+            inode: if before.causes.is_empty() || before.inode == now.inode {
+                now.inode
+            } else {
+                0
+            },
+            ..now
+        },
+        None => now,
+    }
+}
+
+/// A copy that belongs to no transaction that ever became whole.
+fn lost(copy: &Copy) -> Row {
+    plain(copy.piece, Structure::JournalCopy, Cause::Unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn what(structure: Structure, cause: Cause, inode: u32) -> Explanation {
+        Explanation {
+            structure,
+            causes: Causes::one(cause),
+            inode,
+        }
+    }
+
+    #[test]
+    fn a_block_owes_nothing_for_what_it_was_to_another() {
+        let old = what(Structure::Directory, Cause::Accounting, 12);
+        let new = what(Structure::Directory, Cause::Names, 13);
+        assert_eq!(owed(Some(old), new), new);
+        let node = what(Structure::ExtentMap, Cause::SizeOrMap, 12);
+        assert_eq!(owed(Some(node), old), old);
+        assert_eq!(owed(None, new), new);
+    }
+
+    #[test]
+    fn copies_of_one_thing_add_up() {
+        let leaf = what(Structure::Directory, Cause::Accounting, 12);
+        let root = what(Structure::DirectoryIndex, Cause::Names, 12);
+        let causes = leaf.causes.and(root.causes);
+        assert_eq!(owed(Some(leaf), root), Explanation { causes, ..root });
+        let one = what(Structure::InodeTable, Cause::Atime, 12);
+        let other = what(Structure::InodeTable, Cause::Times, 13);
+        let both = Explanation {
+            causes: one.causes.and(other.causes),
+            inode: 0,
+            ..other
+        };
+        assert_eq!(owed(Some(one), other), both);
+    }
+}

@@ -1,0 +1,239 @@
+//! Why a block was written: what is different from the version before.
+
+use std::sync::Arc;
+
+use super::{
+    change::Change,
+    directory::{self, Entry},
+    inode::{self, Inode},
+    map,
+    space::{Content, Kind, Mapper, Use},
+    state::{Applied, Explanation, State},
+    superblock::Superblock,
+    xattr::{self, Attribute},
+};
+use crate::bytes::{le32, part};
+use crate::{Cause, Causes, Disks, Structure};
+use fscost_recording::Result;
+
+impl State {
+    pub(super) fn inode_table(
+        &mut self,
+        block: u64,
+        used: Use,
+        old: &[u8],
+        new: &[u8],
+        change: &mut Change,
+        applied: &mut Applied,
+    ) -> Explanation {
+        let size = self.superblock.inode_bytes as usize;
+        let origin = self
+            .space
+            .runs(block, 1)
+            .first()
+            .map_or(block, |run| run.origin);
+        let before = (block - origin).saturating_mul((new.len() / size.max(1)) as u64);
+        let first = u64::from(used.inode).saturating_add(before);
+        let (mut causes, mut changed) = (Causes::NONE, Vec::new());
+        for (index, slot) in new.chunks_exact(size).enumerate() {
+            let Ok(number) = u32::try_from(first + index as u64) else {
+                break;
+            };
+            let (old, new) = (
+                Inode(part(old, index * size, (index + 1) * size)),
+                Inode(slot),
+            );
+            if new.may_map() {
+                applied.mappers.push(Mapper {
+                    inode: number,
+                    node: 0,
+                });
+            }
+            let why = inode::causes(old, new);
+            if why.is_empty() {
+                continue;
+            }
+            causes = causes.and(why);
+            changed.push(number);
+            let is_another = new.is_another_than(old);
+            self.names.inode_is(number, new.generation(), new.lives());
+            if why.has(Cause::InodeRemoved) || is_another {
+                self.names.inode_removed(number);
+            }
+            if why.has(Cause::NewInode) || is_another {
+                self.names.inode_new(number);
+            }
+            if is_another && !new.lives() {
+                self.names.inode_nameless(number);
+            }
+            self.rename(
+                number,
+                &inline_names(old, &self.superblock),
+                &inline_names(new, &self.superblock),
+            );
+            let old_claims = map::of_inode(old, number, &self.superblock);
+            let new_claims = map::of_inode(new, number, &self.superblock);
+            let mapper = Mapper {
+                inode: number,
+                node: 0,
+            };
+            if why.has(Cause::InodeRemoved) && why.has(Cause::NewInode) {
+                applied.remade.insert(number);
+                change.remade(mapper, &old_claims, &new_claims);
+            }
+            change.differ(mapper, old_claims, new_claims);
+            if self.superblock.has_value_inodes() {
+                if !new.is_value() {
+                    self.names.not_a_value(number);
+                }
+                self.values_of(number, xattr::of_inode(new.attributes()));
+            }
+            if new.is_indexed() {
+                self.indexed.insert(number);
+            } else {
+                self.indexed.remove(&number);
+            }
+        }
+        let zeroed = old.iter().chain(new).all(|&byte| byte == 0);
+        Explanation {
+            structure: Structure::InodeTable,
+            causes: match (zeroed, causes.is_empty()) {
+                (true, _) => Causes::one(Cause::LazyInit),
+                (false, true) => Causes::one(Cause::Unchanged),
+                _ => causes,
+            },
+            inode: match changed[..] {
+                [one] => one,
+                _ => 0,
+            },
+        }
+    }
+
+    pub(super) fn explain(
+        &mut self,
+        block: u64,
+        new: &[u8],
+        was_read: bool,
+        disks: &mut Disks<'_>,
+    ) -> Result<Explanation> {
+        let Some(Use { kind, inode, .. }) = self.space.get(block) else {
+            return Ok(self.unowned(block, new));
+        };
+        let mut structure = kind.structure();
+        let is_new = was_read || self.unread.remove(&block);
+        let old = if is_new || !kind.is_metadata() {
+            Arc::default()
+        } else {
+            self.before(block, disks)?
+        };
+        let changed = *old != *new;
+        let one = |cause| {
+            if changed {
+                Causes::one(cause)
+            } else {
+                Causes::one(Cause::Unchanged)
+            }
+        };
+        let causes = match kind {
+            Kind::Content(Content::Data) => Causes::one(Cause::Data),
+            Kind::Content(Content::Directory) => {
+                structure = directory::structure(new, self.indexed.contains(&inode));
+                let renamed = was_read || self.rename_in(inode, &old, new);
+                // An index changes when names do not fit where they were.
+                let names = renamed || structure == Structure::DirectoryIndex;
+                one(if names {
+                    Cause::Names
+                } else {
+                    Cause::Accounting
+                })
+            }
+            Kind::Content(Content::Symlink) => one(Cause::Data),
+            Kind::Extents(_) | Kind::Pointers(..) => one(Cause::SizeOrMap),
+            Kind::Xattr => {
+                if self.superblock.has_value_inodes() {
+                    self.values_of(inode, xattr::of_block(new));
+                }
+                one(Cause::LinksOrMode)
+            }
+            Kind::Content(Content::Xattr) => one(Cause::LinksOrMode),
+            Kind::Fixed(Structure::BlockBitmap | Structure::InodeBitmap) => one(Cause::Allocation),
+            Kind::Fixed(Structure::GroupDescriptors) => one(self.descriptors_cause(&old, new)),
+            _ => one(Cause::Accounting),
+        };
+        Ok(Explanation {
+            structure,
+            causes,
+            inode,
+        })
+    }
+
+    /// The attributes of an inode that are in inodes of their own are called as it is.
+    pub(super) fn values_of<'b>(
+        &mut self,
+        inode: u32,
+        attributes: impl Iterator<Item = Attribute<'b>>,
+    ) {
+        for attribute in attributes.filter(|attribute| attribute.inode != 0) {
+            self.names.value(attribute.inode, inode);
+        }
+    }
+
+    fn rename_in(&mut self, directory: u32, old: &[u8], new: &[u8]) -> bool {
+        let old = self.entries(old).unwrap_or_default();
+        let new = self.entries(new).unwrap_or_default();
+        self.rename(directory, &old, &new)
+    }
+
+    /// Free counts and what is in use: bytes 12 to 18 and the unused inodes; else only checksums
+    /// (`struct ext4_group_desc`).
+    fn descriptors_cause(&self, old: &[u8], new: &[u8]) -> Cause {
+        let size = self.superblock.descriptor_bytes as usize;
+        let counts =
+            |d: &[u8]| [part(d, 12, 20), part(d, 28, 30), part(d, 44, 52)].map(<[u8]>::to_vec);
+        let counted = old
+            .chunks(size)
+            .zip(new.chunks(size))
+            .any(|(o, n)| counts(o) != counts(n));
+        if counted {
+            Cause::Allocation
+        } else {
+            Cause::Accounting
+        }
+    }
+
+    /// A journal's copy of a block that nothing owns any more at the commit: only its form can
+    /// tell.
+    fn unowned(&self, block: u64, content: &[u8]) -> Explanation {
+        let extents =
+            !map::of_node(Kind::Extents(Content::Data), content, &self.superblock).is_empty();
+        let (structure, cause) = if block >= self.superblock.blocks {
+            (Structure::Unknown, Cause::Unknown)
+        } else if extents {
+            (Structure::ExtentMap, Cause::SizeOrMap)
+        } else if le32(content, 0) == xattr::MAGIC {
+            (Structure::Xattr, Cause::LinksOrMode)
+        } else if self.entries(content).is_some() {
+            (Structure::Directory, Cause::Names)
+        } else {
+            (Structure::FileData, Cause::Data)
+        };
+        Explanation {
+            structure,
+            causes: Causes::one(cause),
+            inode: 0,
+        }
+    }
+}
+
+fn inline_names<'b>(inode: Inode<'b>, superblock: &Superblock) -> Vec<Entry<'b>> {
+    if !(inode.is_directory() && inode.is_inline()) {
+        return Vec::new();
+    }
+    let parts = inode::inline_entries(inode);
+    let mut entries: Vec<_> = parts
+        .iter()
+        .flat_map(|p| directory::entries(p, superblock.has_file_types()).unwrap_or_default())
+        .collect();
+    entries.sort_unstable();
+    entries
+}

@@ -1,0 +1,316 @@
+//! Follows the journal: which transaction each block belongs to, and when its copies take effect.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::jbd2::{self, Control, Tag};
+use crate::Structure;
+
+/// Where the journal lies.
+#[derive(Debug)]
+pub enum Place {
+    /// In blocks of the file system itself: first block, blocks, position of the first.
+    Inside(Vec<(u64, u64, u32)>),
+    /// On a disk of its own, where positions are block numbers.
+    Disk {
+        /// The block of the journal's superblock.
+        superblock: u32,
+    },
+}
+
+/// Some bytes of a write that are to become a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// The write's event.
+    pub event: u64,
+    /// The disk.
+    pub disk: u16,
+    /// Byte offset.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+}
+
+impl Piece {
+    /// The first block that it touches, and how many it does.
+    pub fn blocks(&self, bytes: u64) -> (u64, u64) {
+        let first = self.offset / bytes;
+        let end = self.offset.saturating_add(self.length).div_ceil(bytes);
+        (first, end - first)
+    }
+}
+
+/// A copy, as it lies in the journal.
+#[derive(Debug)]
+pub struct Copy {
+    /// The bytes of the journal.
+    pub piece: Piece,
+    /// The block's content.
+    pub content: Box<[u8]>,
+}
+
+/// One transaction that is being written.
+#[derive(Debug, Default)]
+pub struct Transaction {
+    /// The copies that have arrived, by the block that they are of, in the order of their
+    /// positions.
+    pub copies: Vec<(u64, Option<Copy>)>,
+    missing: usize,
+    committed: bool,
+}
+
+/// What a write to the journal was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// A block of the journal's own.
+    Own(Structure, Option<u32>),
+    /// A copy: it is kept, and comes back with its transaction.
+    Kept,
+}
+
+/// The journal.
+#[derive(Debug)]
+pub struct Journal {
+    place: Place,
+    superblock: jbd2::Superblock,
+    transactions: BTreeMap<u32, Transaction>,
+    /// Positions whose copies are announced, and not written yet: the transaction, the number in
+    /// it, whether it is escaped.
+    expected: HashMap<u32, (u32, usize, bool)>,
+    /// Copies that were written before the descriptor which announces them.
+    early: BTreeMap<u32, Copy>,
+    /// Copies of transactions that never became whole, and the blocks that they are of, if they
+    /// were announced.
+    abandoned: Vec<(Option<u64>, Copy)>,
+}
+
+impl Journal {
+    /// A journal at `place`, with its superblock.
+    pub fn new(place: Place, superblock: jbd2::Superblock) -> Journal {
+        Journal {
+            place,
+            superblock,
+            transactions: BTreeMap::new(),
+            expected: HashMap::new(),
+            early: BTreeMap::new(),
+            abandoned: Vec::new(),
+        }
+    }
+
+    /// The position in the journal of a block: of the file system, or of the journal's own disk.
+    pub fn position(&self, block: u64) -> Option<u32> {
+        match &self.place {
+            Place::Inside(runs) => {
+                let after = runs.partition_point(|&(start, ..)| start <= block);
+                let &(start, length, position) = runs.get(after.checked_sub(1)?)?;
+                let within = block - start;
+                (within < length).then(|| position.saturating_add(within as u32))
+            }
+            Place::Disk { superblock, .. } => u32::try_from(block).ok().filter(|b| b >= superblock),
+        }
+    }
+
+    fn superblock_at(&self) -> u32 {
+        match self.place {
+            Place::Inside(_) => 0,
+            Place::Disk { superblock, .. } => superblock,
+        }
+    }
+
+    /// The first transaction that is still needed in the journal; `None` if none is.
+    pub fn tail(&self) -> Option<u32> {
+        self.superblock.tail()
+    }
+
+    /// A block of the journal was written.
+    pub fn write(&mut self, position: u32, content: &[u8], piece: Piece) -> Written {
+        if position == self.superblock_at() {
+            if let Some(superblock) = jbd2::Superblock::parse(content) {
+                self.superblock = superblock;
+            }
+            return Written::Own(Structure::JournalSuperblock, None);
+        }
+        if position >= self.superblock.end() {
+            return Written::Own(Structure::JournalFastCommit, None);
+        }
+        match jbd2::control(content) {
+            Some((Control::Descriptor, sequence)) => {
+                self.announce(position, sequence, content);
+                Written::Own(Structure::JournalDescriptor, Some(sequence))
+            }
+            Some((Control::Commit, sequence)) => {
+                self.transactions.entry(sequence).or_default().committed = true;
+                Written::Own(Structure::JournalCommit, Some(sequence))
+            }
+            Some((Control::Revoke, sequence)) => {
+                Written::Own(Structure::JournalRevoke, Some(sequence))
+            }
+            Some((Control::Superblock, _)) => Written::Own(Structure::JournalSuperblock, None),
+            None => {
+                let copy = Copy {
+                    piece,
+                    content: content.into(),
+                };
+                self.arrive(position, copy);
+                Written::Kept
+            }
+        }
+    }
+
+    fn announce(&mut self, position: u32, sequence: u32, descriptor: &[u8]) {
+        let mut at = position;
+        for Tag { home, escaped } in self.superblock.tags(descriptor) {
+            at = self.superblock.after(at);
+            let transaction = self.transactions.entry(sequence).or_default();
+            let number = transaction.copies.len();
+            transaction.copies.push((home, None));
+            transaction.missing += 1;
+            let displaced = self.expected.insert(at, (sequence, number, escaped));
+            if let Some(older) = displaced.and_then(|(older, ..)| self.transactions.get_mut(&older))
+            {
+                older.missing = older.missing.saturating_sub(1);
+            }
+            if let Some(copy) = self.early.remove(&at) {
+                self.arrive(at, copy);
+            }
+        }
+    }
+
+    fn arrive(&mut self, position: u32, mut copy: Copy) {
+        let announced = self.expected.remove(&position);
+        let slot = announced.and_then(|(sequence, number, escaped)| {
+            let transaction = self.transactions.get_mut(&sequence)?;
+            transaction.missing = transaction.missing.saturating_sub(1);
+            if escaped {
+                jbd2::unescape(&mut copy.content);
+            }
+            transaction.copies.get_mut(number)
+        });
+        match slot {
+            Some((_, slot)) => *slot = Some(copy),
+            None => {
+                let older = self.early.insert(position, copy);
+                self.abandoned.extend(older.map(|copy| (None, copy)));
+            }
+        }
+    }
+
+    /// The next transaction that is whole. Older ones will never be.
+    pub fn committed(&mut self) -> Option<(u32, Transaction)> {
+        let (&sequence, _) = self
+            .transactions
+            .iter()
+            .find(|(_, t)| t.committed && t.missing == 0)?;
+        let later = self.transactions.split_off(&sequence);
+        let older = std::mem::replace(&mut self.transactions, later);
+        let copies = older.into_values().flat_map(|t| t.copies);
+        self.abandoned
+            .extend(copies.filter_map(|(home, copy)| Some((Some(home), copy?))));
+        Some((sequence, self.transactions.remove(&sequence)?))
+    }
+
+    /// Copies of which it is known by now that no transaction will be made of them, with the blocks
+    /// that they are of.
+    pub fn abandoned(&mut self) -> Vec<(Option<u64>, Copy)> {
+        std::mem::take(&mut self.abandoned)
+    }
+
+    /// At the end: transactions without a commit, in order.
+    pub fn uncommitted(&mut self) -> BTreeMap<u32, Transaction> {
+        let early = std::mem::take(&mut self.early).into_values();
+        self.abandoned.extend(early.map(|copy| (None, copy)));
+        self.expected.clear();
+        std::mem::take(&mut self.transactions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAGIC: u32 = 0xC03B_3998;
+
+    fn block(words: &[u32]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = words.iter().flat_map(|w| w.to_be_bytes()).collect();
+        bytes.resize(1024, 0);
+        bytes
+    }
+
+    /// A journal of 8 blocks, of which the log is 1 to 7.
+    fn journal() -> Journal {
+        let superblock = block(&[MAGIC, 4, 0, 1024, 8, 1, 1, 1]);
+        let superblock = jbd2::Superblock::parse(&superblock).unwrap();
+        Journal::new(Place::Inside(vec![(100, 8, 0)]), superblock)
+    }
+
+    fn write(journal: &mut Journal, position: u32, content: &[u8]) -> Written {
+        let piece = Piece {
+            event: u64::from(position),
+            disk: 0,
+            offset: 0,
+            length: 1024,
+        };
+        journal.write(position, content, piece)
+    }
+
+    fn descriptor(sequence: u32, homes: &[u32]) -> Vec<u8> {
+        let mut words = vec![MAGIC, 1, sequence];
+        for (number, &home) in homes.iter().enumerate() {
+            let last = if number + 1 == homes.len() { 8 } else { 0 };
+            words.extend([home, 2 | last | u32::from(home == 9)]);
+        }
+        block(&words)
+    }
+
+    fn copies(transaction: &Transaction) -> Vec<(u64, u8)> {
+        let found = transaction.copies.iter();
+        found
+            .map(|(home, copy)| (*home, copy.as_ref().unwrap().content[0]))
+            .collect()
+    }
+
+    #[test]
+    fn a_transaction_is_whole_in_any_order_and_around_the_end() {
+        let mut journal = journal();
+        assert_eq!(write(&mut journal, 7, &block(&[5 << 24])), Written::Kept);
+        let own = Written::Own(Structure::JournalDescriptor, Some(3));
+        assert_eq!(write(&mut journal, 6, &descriptor(3, &[50, 9])), own);
+        assert_eq!(
+            write(&mut journal, 2, &block(&[MAGIC, 2, 3])),
+            Written::Own(Structure::JournalCommit, Some(3))
+        );
+        assert!(journal.committed().is_none(), "a copy is missing");
+        write(&mut journal, 1, &block(&[0, 0x0107_0000]));
+        let (sequence, transaction) = journal.committed().unwrap();
+        assert_eq!(sequence, 3);
+        // Block 9 is escaped: it begins with the magic number.
+        assert_eq!(copies(&transaction), [(50, 5), (9, 0xC0)]);
+        assert!(journal.committed().is_none() && journal.abandoned().is_empty());
+    }
+
+    #[test]
+    fn what_is_never_committed_comes_back_once() {
+        let mut journal = journal();
+        write(&mut journal, 1, &descriptor(3, &[50]));
+        write(&mut journal, 2, &block(&[1]));
+        write(&mut journal, 6, &block(&[2]));
+        write(&mut journal, 6, &block(&[3]));
+        write(&mut journal, 3, &descriptor(4, &[51]));
+        write(&mut journal, 4, &block(&[4]));
+        write(&mut journal, 5, &block(&[MAGIC, 2, 4]));
+        assert_eq!(journal.committed().unwrap().0, 4);
+        let lost = journal.abandoned();
+        let lost: Vec<_> = lost.iter().map(|(h, c)| (*h, c.content[3])).collect();
+        assert_eq!(lost, [(None, 2), (Some(50), 1)]);
+        assert!(journal.uncommitted().is_empty());
+        assert_eq!(journal.abandoned().len(), 1);
+    }
+
+    #[test]
+    fn positions_follow_the_extents() {
+        let superblock = journal().superblock;
+        let place = Place::Inside(vec![(100, 4, 0), (200, 4, 4)]);
+        let journal = Journal::new(place, superblock);
+        let found = [99, 100, 103, 104, 201].map(|block| journal.position(block));
+        assert_eq!(found, [None, Some(0), Some(3), None, Some(5)]);
+    }
+}

@@ -1,0 +1,185 @@
+//! ext2, ext3, ext4: who uses each block follows from the metadata as it is committed or written
+//! home; the journal's copies are the metadata.
+
+mod change;
+mod commit;
+mod directory;
+mod explain;
+mod fast_commit;
+mod formatting;
+mod inode;
+mod jbd2;
+mod journal;
+mod layout;
+mod map;
+mod names;
+mod naming;
+mod ownership;
+mod pending;
+mod pieces;
+mod release;
+mod renames;
+mod rounds;
+mod running;
+mod space;
+mod state;
+mod superblock;
+mod xattr;
+
+use crate::{Disks, Family, FormattedDisks, Rows, Write};
+use fscost_recording::{Image, Result};
+use journal::Piece;
+use pieces::piece;
+use running::Running;
+use superblock::Superblock;
+
+/// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as
+/// mkfs left it.
+pub fn detect(
+    formatted: &FormattedDisks<'_>,
+    disk: u16,
+    image: &mut Image<'_>,
+) -> Result<Option<Box<dyn Family>>> {
+    let Some(superblock) = superblock_of(image)?.filter(|s| !s.is_journal_device()) else {
+        return Ok(None);
+    };
+    let mut journal_disk = None;
+    if superblock.has_journal() && superblock.journal_inode == 0 {
+        for other in formatted.others(disk) {
+            let (other, mut image) = other?;
+            let found = superblock_of(&mut image)?;
+            if found.is_some_and(|s| s.is_journal_device() && s.uuid == superblock.journal_uuid) {
+                journal_disk = Some(other);
+            }
+        }
+    }
+    Ok(Some(Box::new(Ext {
+        disk,
+        journal_disk,
+        block_bytes: u64::from(superblock.block_bytes),
+        superblock,
+        formatting: Vec::new(),
+        running: None,
+    })))
+}
+
+fn superblock_of(image: &mut Image<'_>) -> Result<Option<Superblock>> {
+    let mut bytes = [0; superblock::BYTES];
+    if image.size_bytes() < superblock::AT + bytes.len() as u64 {
+        return Ok(None);
+    }
+    image.read_at(superblock::AT, &mut bytes)?;
+    Ok(Superblock::parse(&bytes))
+}
+
+/// One of these file systems.
+struct Ext {
+    disk: u16,
+    journal_disk: Option<u16>,
+    superblock: Superblock,
+    block_bytes: u64,
+    /// What mkfs wrote, until it is known what of.
+    formatting: Vec<Formatted>,
+    /// Once mkfs has ended.
+    running: Option<Running>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Formatted {
+    piece: Piece,
+    /// Not so for a write-zeroes, of which there is nothing to read.
+    has_content: bool,
+}
+
+impl Family for Ext {
+    fn name(&self) -> &'static str {
+        "ext"
+    }
+
+    fn owns(&self, disk: u16) -> bool {
+        disk == self.disk || Some(disk) == self.journal_disk
+    }
+
+    /// Without a journal, data is compared with what the nodes that map it will say.
+    fn reads_all(&self) -> bool {
+        !self.superblock.has_journal()
+    }
+
+    fn reads(&self, disk: u16, offset: u64, length: u64) -> bool {
+        let running = self.running.as_ref().filter(|_| disk == self.disk);
+        running.is_none_or(|running| running.reads(offset, length, self.block_bytes))
+    }
+
+    fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        if write.formatting {
+            self.formatting.push(Formatted {
+                piece: piece(write, 0, u64::MAX, 1),
+                has_content: !write.content.is_empty(),
+            });
+            return Ok(());
+        }
+        let (disk, bytes) = (self.disk, self.block_bytes);
+        let running = self.run(disks, rows)?;
+        if write.disk == disk {
+            running.home(write, bytes, disks, rows)
+        } else {
+            running.journal_disk(write, bytes, disks, rows)
+        }
+    }
+
+    /// The kernel zeroes inode tables that mkfs left for later (`ext4_init_inode_table`), and what
+    /// is left of a small extent that was allocated but not
+    /// written (`ext4_ext_zeroout`). It discards what a committed transaction has freed; without a
+    /// journal, before that is on the disk.
+    fn is_in_use(&self, disk: u16, offset: u64, length: u64) -> bool {
+        let running = self.running.as_ref().filter(|_| disk == self.disk);
+        running.is_some_and(|running| running.is_in_use(offset, length, self.block_bytes))
+    }
+
+    fn flush(&mut self, _: u16, _: u64, rows: &mut Rows) -> Result<()> {
+        if let Some(running) = &mut self.running {
+            running.state.rounds.flush();
+            running.naming.flush(&mut running.state.names, rows);
+        }
+        Ok(())
+    }
+
+    fn mark(&mut self, _: u64, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        match &mut self.running {
+            Some(running) => running.settle(disks, rows),
+            None => Ok(()),
+        }
+    }
+
+    fn finish(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        self.run(disks, rows)?.finish(disks, rows)
+    }
+}
+
+impl Ext {
+    fn run(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<&mut Running> {
+        let running = match self.running.take() {
+            Some(running) => running,
+            None => {
+                let bytes = self.block_bytes;
+                let of_mkfs = std::mem::take(&mut self.formatting);
+                let written = of_mkfs
+                    .iter()
+                    .filter(|f| f.has_content && f.piece.disk == self.disk)
+                    .map(|f| f.piece.blocks(bytes));
+                let running = Running::load(
+                    self.superblock.clone(),
+                    self.disk,
+                    self.journal_disk,
+                    written,
+                    disks,
+                )?;
+                for Formatted { piece, .. } in &of_mkfs {
+                    running.formatted(*piece, self.disk, bytes, rows);
+                }
+                running
+            }
+        };
+        Ok(self.running.insert(running))
+    }
+}

@@ -1,0 +1,257 @@
+//! Rows and the names of their owners, without a journal: an inode is written apart from its name.
+//!
+//! A row has the name that its file had on the disk when the next flush completed. A file that is
+//! named later may have been called otherwise until then: its data has no path, and a doubt.
+
+use std::collections::BTreeMap;
+
+use super::names::{Life, Names};
+use crate::track::waiting::MAX_WAITING;
+use crate::{Rows, Structure};
+
+/// The rows of a file system without a journal that wait for a name, by their numbers.
+#[derive(Debug, Default)]
+pub struct Naming {
+    /// Those written since the last flush.
+    waiting: BTreeMap<usize, Owner>,
+    /// Those written before it that have no name. At a mark all directories are on the disk.
+    unnamed: BTreeMap<usize, Owner>,
+}
+
+/// The file that an inode was.
+#[derive(Debug, Clone, Copy)]
+struct Owner {
+    inode: u32,
+    life: Life,
+    /// Whether that it has no name is all that is doubtful of the row.
+    is_doubted: bool,
+}
+
+impl Naming {
+    /// A row has an owner. `epoch` is the one in which it was written.
+    pub fn later(&mut self, row: usize, epoch: u32, names: &mut Names, rows: &mut Rows) {
+        let inode = rows.get_mut(row).map_or(0, |row| row.inode as u32);
+        if inode == 0 {
+            return;
+        }
+        let owner = Owner {
+            inode,
+            life: names.life(inode),
+            is_doubted: false,
+        };
+        if epoch < names.epoch {
+            self.waiting.remove(&row);
+            name(row, owner, epoch, names, rows);
+            return;
+        }
+        if self.waiting.len() >= MAX_WAITING {
+            self.flush(names, rows);
+        }
+        self.waiting.insert(row, owner);
+    }
+
+    /// Row `part` was cut off row `whole`.
+    pub fn cut(&mut self, whole: usize, part: usize) {
+        for rows in [&mut self.waiting, &mut self.unnamed] {
+            if let Some(&owner) = rows.get(&whole) {
+                rows.insert(part, owner);
+            }
+        }
+    }
+
+    /// What was written before the flush has the names that are on the disk.
+    pub fn flush(&mut self, names: &mut Names, rows: &mut Rows) {
+        for (row, owner) in std::mem::take(&mut self.waiting) {
+            if let Some(unnamed) = name(row, owner, names.epoch, names, rows)
+                && self.unnamed.len() < MAX_WAITING
+            {
+                self.unnamed.insert(row, unnamed);
+            }
+        }
+    }
+
+    /// What is written from now on is of a new epoch.
+    pub fn begin(&mut self) {
+        self.unnamed.clear();
+    }
+
+    /// All directories are on the disk: an entry of the same name may be that of a file made anew.
+    pub fn again(&mut self, names: &mut Names, rows: &mut Rows) {
+        self.flush(names, rows);
+        names.settle();
+        for (row, owner) in std::mem::take(&mut self.unnamed) {
+            if owner.is_doubted
+                && let Some(row) = rows.get_mut(row)
+            {
+                row.is_doubtful = false;
+            }
+            name(row, owner, names.epoch, names, rows);
+        }
+    }
+}
+
+/// Give a row the path that its owner had in an epoch. Returns the owner if it had none.
+fn name(row: usize, owner: Owner, epoch: u32, names: &mut Names, rows: &mut Rows) -> Option<Owner> {
+    let is_its = rows.get_mut(row)?.inode == u64::from(owner.inode);
+    if !is_its || names.life(owner.inode) != owner.life {
+        return None;
+    }
+    let path = names.path_in(owner.inode, epoch, &mut rows.paths);
+    let is_certain = path.is_some() || names.is_nameless(owner.inode);
+    let row = rows.get_mut(row)?;
+    row.path = path;
+    let is_doubted = !is_certain && row.structure == Structure::FileData && !row.is_doubtful;
+    row.is_doubtful |= is_doubted;
+    path.is_none().then_some(Owner {
+        is_doubted,
+        ..owner
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{directory::Entry, journal::Piece, pieces::plain, state};
+    use super::*;
+    use crate::{Cause, Row, Structure};
+
+    fn entry(name: &str) -> Entry<'_> {
+        Entry {
+            inode: 12,
+            name: name.as_bytes(),
+            is_directory: false,
+        }
+    }
+
+    fn row(rows: &mut Rows) -> usize {
+        let piece = Piece {
+            event: 1,
+            disk: 0,
+            offset: 0,
+            length: 1024,
+        };
+        let row = plain(piece, Structure::FileData, Cause::Data);
+        rows.push(Row { inode: 12, ..row })
+    }
+
+    /// What was written in an epoch, of a file that has another name than before by then.
+    fn write(naming: &mut Naming, names: &mut Names, rows: &mut Rows) -> usize {
+        let number = row(rows);
+        naming.later(number, names.epoch, names, rows);
+        number
+    }
+
+    fn begin(naming: &mut Naming, names: &mut Names, epoch: u32) {
+        names.epoch = epoch;
+        naming.begin();
+    }
+
+    fn path(rows: &Rows, number: usize) -> (Option<String>, bool) {
+        let row = rows.to_vec()[number];
+        let path = row.path.map(|path| rows.paths.text(path).into());
+        (path, row.is_doubtful)
+    }
+
+    fn certain(path: &str) -> (Option<String>, bool) {
+        (Some(path.into()), false)
+    }
+
+    #[test]
+    fn a_row_is_named_after_the_file_that_it_is_of() {
+        let (mut naming, mut names) = (Naming::default(), Names::default());
+        let mut rows = Rows::default();
+        let mut numbers = Vec::new();
+        for (epoch, name) in [(1, "first"), (2, "second")] {
+            begin(&mut naming, &mut names, epoch);
+            names.inode_is(12, epoch, true);
+            names.inode_new(12);
+            numbers.push(write(&mut naming, &mut names, &mut rows));
+            names.add(2, &entry(name));
+            naming.flush(&mut names, &mut rows);
+            names.inode_removed(12);
+        }
+        naming.again(&mut names, &mut rows);
+        let found: Vec<_> = numbers.iter().map(|&row| path(&rows, row)).collect();
+        assert_eq!(found, [certain("/first"), certain("/second")]);
+    }
+
+    #[test]
+    fn a_name_that_comes_after_the_flush_is_none_of_before_it() {
+        let (mut naming, mut names) = (Naming::default(), Names::default());
+        let mut rows = Rows::default();
+        begin(&mut naming, &mut names, 1);
+        names.inode_is(12, 1, true);
+        names.inode_new(12);
+        let before = write(&mut naming, &mut names, &mut rows);
+        naming.flush(&mut names, &mut rows);
+        begin(&mut naming, &mut names, 2);
+        names.add(2, &entry("later"));
+        let after = write(&mut naming, &mut names, &mut rows);
+        let settled_late = row(&mut rows);
+        naming.later(settled_late, 1, &mut names, &mut rows);
+        naming.again(&mut names, &mut rows);
+        assert_eq!(path(&rows, before), (None, true));
+        assert_eq!(path(&rows, settled_late), (None, true));
+        assert_eq!(path(&rows, after), certain("/later"));
+    }
+
+    #[test]
+    fn data_of_a_file_without_links_has_no_path_for_certain() {
+        let (mut naming, mut names) = (Naming::default(), Names::default());
+        let mut rows = Rows::default();
+        begin(&mut naming, &mut names, 1);
+        names.inode_is(12, 1, false);
+        names.inode_nameless(12);
+        let number = write(&mut naming, &mut names, &mut rows);
+        naming.flush(&mut names, &mut rows);
+        assert_eq!(path(&rows, number), (None, false));
+    }
+
+    #[test]
+    fn a_file_made_anew_under_its_name_has_it_once_all_is_on_the_disk() {
+        let (mut naming, mut names) = (Naming::default(), Names::default());
+        let mut rows = Rows::default();
+        begin(&mut naming, &mut names, 1);
+        names.add(2, &entry("same"));
+        begin(&mut naming, &mut names, 2);
+        names.inode_removed(12);
+        names.inode_is(12, 2, true);
+        names.inode_new(12);
+        let number = write(&mut naming, &mut names, &mut rows);
+        naming.flush(&mut names, &mut rows);
+        let part = row(&mut rows);
+        naming.cut(number, part);
+        assert_eq!(path(&rows, number), (None, true));
+        naming.again(&mut names, &mut rows);
+        assert_eq!(path(&rows, number), certain("/same"));
+        assert_eq!(path(&rows, part), certain("/same"));
+    }
+
+    #[test]
+    fn a_name_that_was_written_before_its_inode_and_the_same_flush_is_its_own() {
+        let (mut naming, mut names) = (Naming::default(), Names::default());
+        let mut rows = Rows::default();
+        begin(&mut naming, &mut names, 1);
+        names.add(2, &entry("old"));
+        begin(&mut naming, &mut names, 2);
+        names.add(2, &entry("new"));
+        names.inode_removed(12);
+        names.inode_is(12, 2, true);
+        names.inode_new(12);
+        let number = write(&mut naming, &mut names, &mut rows);
+        naming.flush(&mut names, &mut rows);
+        assert_eq!(path(&rows, number), certain("/new"));
+    }
+
+    #[test]
+    fn a_name_that_moves_to_another_block_stays_the_oldest() {
+        let (mut state, mut rows) = (state::ext2(), Rows::default());
+        let (first, second) = (entry("first"), entry("second"));
+        state.rename(2, &[], &[first, second]);
+        state.name();
+        state.rename(2, &[first, second], &[second]);
+        state.rename(2, &[], &[first]);
+        state.name();
+        let path = state.names.path(12, &mut rows.paths).unwrap();
+        assert_eq!(rows.paths.text(path), "/first");
+    }
+}

@@ -1,0 +1,442 @@
+//! Who owns each block: what inodes and nodes map is taken as they change.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
+
+use super::{
+    directory,
+    map::{self, Claim},
+    rounds::Round,
+    space::{Content, Kind, Mapper},
+    state::{Applied, Blocks, State},
+    xattr,
+};
+use crate::{Disks, track::waiting::MAX_WAITING};
+use fscost_recording::Result;
+
+impl State {
+    /// The last round in which all was written that says that `mapper` maps what it does; before
+    /// all if that is not known.
+    pub(super) fn known_at(&self, mut mapper: Mapper) -> Round {
+        let mut known = self.rounds.now();
+        for _ in 0..=map::MAX_DEPTH {
+            known = known.min(self.written.get(&mapper).copied().unwrap_or_default());
+            if mapper.node == 0 {
+                return known;
+            }
+            match self.space.get(mapper.node) {
+                Some(used) if used.kind.is_node() && used.inode == mapper.inode => {
+                    mapper = used.mapper();
+                }
+                _ => break,
+            }
+        }
+        Round::default()
+    }
+
+    /// Without a journal: a block was written that nothing is known to map. Whether it looks like
+    /// names or a node: a directory or file may have
+    /// grown by it, whose inode is still to come.
+    pub(super) fn written_unmapped(&mut self, block: u64, content: &[u8]) -> bool {
+        let looks_like_metadata = map::looks_like_node(content, &self.superblock)
+            || directory::is_first(content)
+            || self.entries(content).is_some_and(|names| !names.is_empty());
+        if looks_like_metadata && self.unmapped.len() < MAX_WAITING {
+            self.unmapped.insert(block, self.rounds.now());
+        } else if !self.unmapped.is_empty() {
+            self.unmapped.remove(&block);
+        }
+        looks_like_metadata
+    }
+
+    /// Without a journal: whether a block that is written has the form of what it is known to be
+    /// mapped for. Else it is another's by now.
+    pub(super) fn has_form_of(&self, kind: Kind, content: &[u8]) -> bool {
+        match kind {
+            NAMES => self.entries(content).is_some(),
+            _ => !kind.is_node() || map::is_form_of(kind, content, &self.superblock),
+        }
+    }
+
+    fn no_longer_unmapped(&mut self, start: u64, length: u64) -> BTreeMap<u64, Round> {
+        let mut found = BTreeMap::new();
+        let end = start.saturating_add(length);
+        while let Some((&block, &round)) = self.unmapped.range(start..end).next() {
+            self.unmapped.remove(&block);
+            found.insert(block, round);
+        }
+        found
+    }
+
+    /// Without a journal: the round in which this block was last written as a node of whoever has
+    /// it.
+    fn written_as_node(&self, block: u64) -> Option<Round> {
+        let used = self.space.get(block).filter(|used| used.kind.is_node())?;
+        let mapper = Mapper {
+            inode: used.inode,
+            node: block,
+        };
+        self.written.get(&mapper).copied()
+    }
+
+    /// Take the blocks, and what the nodes among them map. Returns the metadata that was read for
+    /// that.
+    pub(super) fn claim(
+        &mut self,
+        mut stack: Vec<(Mapper, Claim)>,
+        blocks: &Blocks<'_>,
+        trust: Trust,
+        applied: &mut Applied,
+        disks: &mut Disks<'_>,
+    ) -> Result<HashSet<u64>> {
+        let mut visited = HashSet::new();
+        while let Some((mapper, claim)) = stack.pop() {
+            let (inode, used) = (mapper.inode, claim.used(mapper));
+            let mut newly_written = None;
+            if trust == Trust::Written {
+                newly_written = self
+                    .written_as_node(claim.start)
+                    .filter(|&round| claim.kind.is_node() && round.is_with(self.rounds.now()));
+                self.displace(claim.start, claim.length, used, applied, disks)?;
+            }
+            if claim.kind == Kind::Xattr
+                && let Some(other) = self.space.get(claim.start)
+                && other.kind == claim.kind
+                && other.inode != inode
+            {
+                let others = self.sharers.entry(claim.start).or_default();
+                others.push(other.inode);
+            }
+            self.space.claim(claim.start, claim.length, used);
+            let mut unmapped = self.no_longer_unmapped(claim.start, claim.length);
+            // What was there long before may be of a file that is gone.
+            if claim.kind.is_node() && claim.kind != NODE_OF_NAMES {
+                unmapped.retain(|_, round| round.is_near(self.rounds.now()));
+            }
+            if let Some(round) = newly_written {
+                unmapped.insert(claim.start, round);
+            }
+            applied.claimed.push((claim.start, claim.length));
+            let has_values = claim.kind == Kind::Xattr && self.superblock.has_value_inodes();
+            if !names_others(claim.kind) && !has_values {
+                continue;
+            }
+            for block in claim.start..claim.start.saturating_add(claim.length) {
+                if self.reads_left == 0 {
+                    break;
+                }
+                self.reads_left -= 1;
+                let content = match blocks.get(&block) {
+                    Some(&new) => Arc::from(new),
+                    // What mapped them may have moved to a node, as when a directory's extents
+                    // outgrow its inode.
+                    None if trust == Trust::All => match applied.forgotten.remove(&block) {
+                        Some(newest) => newest,
+                        None => self.before(block, disks)?,
+                    },
+                    None if unmapped.contains_key(&block) => self.read(block, disks)?.into(),
+                    None => {
+                        self.versions.remove(&block);
+                        self.unread.insert(block);
+                        continue;
+                    }
+                };
+                if !visited.insert((inode, block)) {
+                    continue;
+                }
+                self.unread.remove(&block);
+                if claim.kind == Kind::Content(Content::Directory) {
+                    let entries = self.entries(&content).unwrap_or_default();
+                    self.rename(inode, &[], &entries);
+                } else if has_values {
+                    self.values_of(inode, xattr::of_block(&content));
+                } else {
+                    let node = Mapper { inode, node: block };
+                    let children = map::of_node(claim.kind, &content, &self.superblock);
+                    stack.extend(children.into_iter().map(|child| (node, child)));
+                    match unmapped.get(&block) {
+                        Some(&round) => _ = self.written.insert(node, round),
+                        None => applied.mappers.push(node),
+                    }
+                }
+                self.versions.insert(block, content);
+            }
+        }
+        Ok(visited.into_iter().map(|(_, block)| block).collect())
+    }
+
+    /// Without a journal: all that was changed is on the disk, so what was not written since it was
+    /// mapped is as it should be.
+    pub fn settle(&mut self, disks: &mut Disks<'_>) -> Result<Applied> {
+        let unread = std::mem::take(&mut self.unread);
+        self.allow_reads(unread.len());
+        let mut applied = Applied::default();
+        let claim_again = |start| {
+            let used = self.space.get(start)?;
+            let claim = Claim {
+                start,
+                length: 1,
+                kind: used.kind,
+                first: 0,
+            };
+            Some((used.mapper(), claim))
+        };
+        let stack = unread.into_iter().filter_map(claim_again).collect();
+        self.claim(stack, &Blocks::new(), Trust::All, &mut applied, disks)?;
+        self.name();
+        Ok(applied)
+    }
+}
+
+/// Which of the blocks that are mapped are known to hold what they are mapped for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// All: a transaction has all that it changes.
+    All,
+    /// Those that are written together with what maps them. Without a journal others may be written
+    /// later, and hold until then what their last
+    /// owner had there.
+    Written,
+}
+
+const NAMES: Kind = Kind::Content(Content::Directory);
+const NODE_OF_NAMES: Kind = Kind::Extents(Content::Directory);
+
+/// Whether what a block holds must be known, to know of others.
+pub(super) fn names_others(kind: Kind) -> bool {
+    kind.is_node() || kind == Kind::Content(Content::Directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{directory::Entry, space::Use, state::ext2};
+    use super::*;
+    use crate::Structure;
+    use fscost_recording::Recording;
+    use std::path::Path;
+
+    const NODE: u64 = 50;
+    const TABLE: u64 = 10;
+    const DATA: Kind = Kind::Content(Content::Data);
+
+    /// Of ext2 with 1 KiB blocks, inode 13 has block 100. Inodes lie from block 10 on.
+    fn state() -> State {
+        let mut state = ext2();
+        let of = |kind, inode| Use {
+            kind,
+            inode,
+            node: 0,
+        };
+        let table = Kind::Fixed(Structure::InodeTable);
+        state.space.set(TABLE, 2, of(table, 1));
+        state.space.claim(100, 1, of(DATA, 13));
+        // What the node's block holds from before.
+        state
+            .versions
+            .insert(NODE, pointers(&[100, 101]).as_slice().into());
+        state
+    }
+
+    fn pointers(blocks: &[u32]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = blocks.iter().flat_map(|b| b.to_le_bytes()).collect();
+        bytes.resize(1024, 0);
+        bytes
+    }
+
+    /// The second block of the table: inode 12 maps the node.
+    fn table() -> Vec<u8> {
+        let mut bytes = vec![0; 1024];
+        let inode = &mut bytes[3 * 128..4 * 128];
+        inode[1] = 0x81;
+        inode[0x1A] = 1;
+        inode[0x28 + 4 * 12] = NODE as u8;
+        bytes
+    }
+
+    fn apply(state: &mut State, blocks: &[(u64, &[u8])], trust: Trust) -> Applied {
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ext/ext4-nojournal.fscost");
+        let recording = Recording::open(&path).unwrap();
+        let mut disks = Disks::new(&recording).unwrap();
+        let blocks = blocks.iter().copied().collect();
+        state.apply(&blocks, trust, &mut disks).unwrap()
+    }
+
+    fn owner(state: &State, block: u64) -> u32 {
+        state.space.get(block).map_or(0, |used| used.inode)
+    }
+
+    #[test]
+    fn a_node_is_not_read_before_it_is_written() {
+        let mut state = state();
+        apply(&mut state, &[(TABLE + 1, &table())], Trust::Written);
+        assert_eq!([NODE, 100, 101].map(|b| owner(&state, b)), [12, 13, 0]);
+        apply(&mut state, &[(NODE, &pointers(&[200]))], Trust::Written);
+        assert_eq!([100, 101, 200].map(|b| owner(&state, b)), [13, 0, 12]);
+    }
+
+    #[test]
+    fn what_a_node_maps_from_now_on_is_as_it_was_in_the_journal() {
+        let mut state = state();
+        let names = [1; 1024];
+        let directory = Use {
+            kind: NAMES,
+            inode: 12,
+            node: 0,
+        };
+        state.space.claim(70, 1, directory);
+        state.versions.insert(70, names.as_slice().into());
+        // The inode maps it itself, and then by the node.
+        let (mut before, mut after) = (table(), table());
+        for table in [&mut before, &mut after] {
+            table[3 * 128 + 1] = 0x41;
+        }
+        before[3 * 128 + 0x28..][..64].fill(0);
+        before[3 * 128 + 0x28] = 70;
+        state.versions.insert(TABLE + 1, before.as_slice().into());
+        let node = pointers(&[70]);
+        apply(
+            &mut state,
+            &[(TABLE + 1, &after), (NODE, &node)],
+            Trust::All,
+        );
+        assert_eq!(state.space.get(70).map(|used| used.node), Some(NODE));
+        assert!(state.is_newest(70, &names));
+    }
+
+    #[test]
+    fn a_transaction_has_all_names() {
+        for (trust, is_named) in [(Trust::All, true), (Trust::Written, false)] {
+            let mut state = state();
+            let entry = Entry {
+                inode: 100,
+                name: b"a",
+                is_directory: false,
+            };
+            state.names.inode_new(100);
+            state.names.add(2, &entry);
+            state.names.inode_removed(100);
+            state.names.inode_new(100);
+            apply(&mut state, &[], trust);
+            let path = state.names.path(100, &mut Default::default());
+            assert_eq!(path.is_some(), is_named);
+        }
+    }
+
+    #[test]
+    fn without_a_journal_what_nobody_maps_is_only_on_the_disk() {
+        let mut names = vec![0; 1024];
+        names[..12].copy_from_slice(&[12, 0, 0, 0, 0, 4, 1, 1, b'a', 0, 0, 0]);
+        for (trust, kept) in [(Trust::All, true), (Trust::Written, false)] {
+            let mut state = state();
+            apply(&mut state, &[(300, &names)], trust);
+            assert_eq!(state.is_newest(300, &names), kept);
+        }
+    }
+
+    #[test]
+    fn a_node_in_the_same_transaction_or_write_is() {
+        for trust in [Trust::All, Trust::Written] {
+            let mut state = state();
+            let node = pointers(&[200]);
+            apply(&mut state, &[(TABLE + 1, &table()), (NODE, &node)], trust);
+            assert_eq!([100, 200].map(|b| owner(&state, b)), [13, 12]);
+        }
+    }
+
+    #[test]
+    fn names_that_were_written_before_they_were_mapped_are_read() {
+        let mut names = vec![0; 1024];
+        names[..12].copy_from_slice(&[12, 0, 0, 0, 0, 4, 1, 1, b'a', 0, 0, 0]);
+        let mut node = vec![0; 1024];
+        node[..8].copy_from_slice(&[0x0A, 0xF3, 1, 0, 84, 0, 0, 0]);
+        node[16..24].copy_from_slice(&[1, 0, 0, 0, 70, 0, 0, 0]);
+        let mut of_directory = table();
+        of_directory[3 * 128 + 1] = 0x41;
+        for (written, inode, is_read) in [
+            (&names, &of_directory, true),
+            (&node, &of_directory, true),
+            (&vec![7; 1024], &of_directory, false),
+            (&names, &table(), false),
+        ] {
+            let mut state = state();
+            let mut inode = inode.clone();
+            inode[3 * 128 + 0x28 + 4 * 12] = 0;
+            inode[3 * 128 + 0x28] = 60;
+            state.written_unmapped(60, &[0; 1024]);
+            state.written_unmapped(60, written);
+            apply(&mut state, &[(TABLE + 1, &inode)], Trust::Written);
+            assert_eq!(state.versions.contains_key(&60), is_read);
+            assert!(state.unmapped.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_an_inode_maps_is_anew_that_of_the_file_that_it_has_become() {
+        let mut second = table();
+        second[3 * 128 + 0x64] = 1; // generation
+        for (next, again) in [(&second, [NODE, 100].as_slice()), (&table(), &[])] {
+            let mut state = state();
+            let node = pointers(&[100]);
+            apply(
+                &mut state,
+                &[(TABLE + 1, &table()), (NODE, &node)],
+                Trust::All,
+            );
+            let blocks: [(u64, &[u8]); 2] = [(TABLE + 1, next), (NODE, &node)];
+            let applied = apply(&mut state, &blocks, Trust::Written);
+            let mut released: Vec<_> = applied.released.iter().map(|r| r.start).collect();
+            released.sort_unstable();
+            assert_eq!(released, again);
+            assert_eq!([NODE, 100].map(|b| owner(&state, b)), [12, 12]);
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_lost_takes_what_is_below_with_it() {
+        let mut state = state();
+        let node = Use {
+            kind: Kind::Pointers(1, Content::Data),
+            inode: 14,
+            node: 0,
+        };
+        let below = Use {
+            kind: DATA,
+            inode: 14,
+            node: NODE,
+        };
+        state.space.claim(NODE, 1, node);
+        state.space.claim(101, 1, below);
+        let applied = apply(&mut state, &[(TABLE + 1, &table())], Trust::Written);
+        assert_eq!([NODE, 100, 101].map(|b| owner(&state, b)), [12, 13, 0]);
+        let lost: Vec<_> = applied
+            .released
+            .iter()
+            .map(|r| (r.start, r.inode))
+            .collect();
+        assert!(lost.contains(&(100, 14)), "{lost:?}");
+    }
+
+    #[test]
+    fn attributes_stay_in_use_while_one_of_their_inodes_is_left() {
+        let mut state = state();
+        let attributes = |inode: usize, block: u8| {
+            let mut bytes = vec![0; 1024];
+            for slot in 3..3 + inode {
+                bytes[slot * 128 + 1] = 0x81;
+                bytes[slot * 128 + 0x1A] = 1;
+                bytes[slot * 128 + 0x68] = block;
+            }
+            bytes
+        };
+        apply(&mut state, &[(TABLE + 1, &attributes(2, 60))], Trust::All);
+        let first = owner(&state, 60);
+        assert!([12, 13].contains(&first));
+        apply(&mut state, &[(TABLE + 1, &attributes(1, 60))], Trust::All);
+        assert_eq!(owner(&state, 60), 12);
+        apply(&mut state, &[(TABLE + 1, &attributes(1, 0))], Trust::All);
+        assert_eq!(state.space.get(60), None);
+    }
+}

@@ -1,0 +1,122 @@
+//! What inodes and nodes no longer map is given back, and with it what was known of it.
+
+use super::{
+    map::{self, Claim},
+    ownership::names_others,
+    space::{Content, Kind, Mapper, Use},
+    state::{Applied, Released, State},
+};
+use crate::Disks;
+use fscost_recording::Result;
+
+impl State {
+    pub(super) fn release(
+        &mut self,
+        mapper: Mapper,
+        claim: Claim,
+        applied: &mut Applied,
+        disks: &mut Disks<'_>,
+    ) -> Result<()> {
+        let inode = mapper.inode;
+        let mut stack = vec![(mapper, claim, self.known_at(mapper))];
+        while let Some((mapper, claim, known)) = stack.pop() {
+            let used = claim.used(mapper);
+            let Claim { start, length, .. } = claim;
+            if claim.kind.is_node() {
+                // What someone else holds by now is not this inode's to release; neither is what
+                // was released before.
+                if self.space.get(start) != Some(used) {
+                    continue;
+                }
+                let below = Mapper { inode, node: start };
+                let written = self.written.remove(&below).unwrap_or_default();
+                if !self.unread.remove(&start) {
+                    let old = self.before(start, disks)?;
+                    let children = map::of_node(claim.kind, &old, &self.superblock);
+                    let known = known.min(written);
+                    stack.extend(children.into_iter().map(|child| (below, child, known)));
+                }
+            }
+            if claim.kind == Kind::Xattr && self.leave_shared(start, used) {
+                continue;
+            }
+            self.space.release(start, length, used);
+            applied.released.push(Released {
+                start,
+                length,
+                inode,
+                known,
+            });
+            if claim.kind.is_metadata() {
+                self.forget(inode, claim, applied);
+            }
+        }
+        Ok(())
+    }
+
+    /// Inodes with the same attributes share a block (`ext4_xattr_block_cache_find`). Whether
+    /// others still have one that this inode no longer maps.
+    fn leave_shared(&mut self, block: u64, used: Use) -> bool {
+        let Some(others) = self.sharers.get_mut(&block) else {
+            return false;
+        };
+        let holds = self.space.get(block) == Some(used);
+        if holds && let Some(inode) = others.pop() {
+            self.space.claim(block, 1, Use { inode, ..used });
+        } else {
+            others.retain(|&other| other != used.inode);
+        }
+        if others.is_empty() {
+            self.sharers.remove(&block);
+        }
+        true
+    }
+
+    /// Without a journal: who had these as directories or nodes has lost them, and what was below,
+    /// though that is not written yet.
+    pub(super) fn displace(
+        &mut self,
+        start: u64,
+        length: u64,
+        by: Use,
+        applied: &mut Applied,
+        disks: &mut Disks<'_>,
+    ) -> Result<()> {
+        for run in self.space.runs(start, length) {
+            let Some(used) = run.used.filter(|used| names_others(used.kind)) else {
+                continue;
+            };
+            if (used.inode, used.kind) == (by.inode, by.kind) {
+                continue;
+            }
+            for start in run.start..run.start + run.length {
+                let claim = Claim {
+                    start,
+                    length: 1,
+                    kind: used.kind,
+                    first: 0,
+                };
+                self.release(used.mapper(), claim, applied, disks)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Versions of released blocks are of no more use, and names in them are gone.
+    fn forget(&mut self, inode: u32, claim: Claim, applied: &mut Applied) {
+        let end = claim.start.saturating_add(claim.length);
+        let known: Vec<u64> = self
+            .versions
+            .range(claim.start..end)
+            .map(|(&b, _)| b)
+            .collect();
+        for block in known {
+            let version = self.versions.remove(&block).unwrap_or_default();
+            if claim.kind == Kind::Content(Content::Directory) {
+                let old = self.entries(&version).unwrap_or_default();
+                self.rename(inode, &old, &[]);
+            }
+            applied.forgotten.insert(block, version);
+        }
+    }
+}

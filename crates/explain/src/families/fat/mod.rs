@@ -1,0 +1,422 @@
+//! vfat and exFAT: a table that says which cluster follows which, and directories that say where
+//! files begin.
+//!
+//! They have no numbers of inodes: a file or directory goes by its first cluster.
+
+mod directory;
+mod layout;
+
+use crate::track::files::{Files, Owner, Part};
+use crate::track::follower::Follower;
+use crate::{Cause, Disks, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write};
+use directory::{ENTRY, MOST, Named};
+use fscost_recording::{Image, Result};
+use layout::{FIXED_ROOT, Kind, Layout};
+use std::collections::{HashMap, HashSet};
+
+/// The family that follows `disk`, if it holds one. `image` is the disk as mkfs left it.
+pub fn detect(
+    _formatted: &FormattedDisks<'_>,
+    disk: u16,
+    image: &mut Image<'_>,
+) -> Result<Option<Box<dyn Family>>> {
+    let mut sector = [0; 512];
+    if image.size_bytes() < sector.len() as u64 {
+        return Ok(None);
+    }
+    image.read_at(0, &mut sector)?;
+    let layout = Layout::parse(&sector, image.size_bytes());
+    Ok(layout.map(|layout| {
+        let family: Box<dyn Family> = Box::new(Fat {
+            disk,
+            files: match layout.kind {
+                Kind::ExFat => Files::doubting(layout.root, Structure::FileData),
+                _ => Files::new(layout.root, Structure::Unknown),
+            },
+            next: HashMap::new(),
+            linked: HashSet::new(),
+            before: HashMap::new(),
+            after: HashMap::new(),
+            layout,
+        });
+        family
+    }))
+}
+
+struct Fat {
+    disk: u16,
+    layout: Layout,
+    files: Files,
+    /// For each cluster, its entry in the table, where that is not 0.
+    next: HashMap<u64, u64>,
+    /// First clusters of what follows the table, as far as it was seen: exFAT's files that grow
+    /// begin to.
+    linked: HashSet<u64>,
+    /// For each cluster of a directory, by its offset, where the one before it is; and the other
+    /// way round.
+    before: HashMap<u64, u64>,
+    after: HashMap<u64, u64>,
+}
+
+impl Follower for Fat {
+    const IS_ATOMIC: bool = false;
+
+    fn name(&self) -> &'static str {
+        match self.layout.kind {
+            Kind::ExFat => "exfat",
+            _ => "vfat",
+        }
+    }
+
+    fn owns(&self, disk: u16) -> bool {
+        disk == self.disk
+    }
+
+    fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        let mut now = Now { write, disks };
+        let root = Owner {
+            inode: self.layout.root,
+            structure: Structure::Directory,
+        };
+        if self.files.owner(self.layout.heap.saturating_sub(1), 1).0 != Some(root)
+            && self.layout.root == FIXED_ROOT
+        {
+            let Layout {
+                tables_end, heap, ..
+            } = self.layout;
+            self.files.own(tables_end, heap - tables_end, root, rows);
+        }
+        self.follow(Begin::new(self.layout.root, root), &mut now, rows)?;
+        let mut done = 0;
+        while done < write.length {
+            let offset = write.offset + done;
+            let until = |at: u64| at.saturating_sub(offset).min(write.length - done);
+            let Layout {
+                backup,
+                table,
+                table_bytes,
+                tables_end,
+                end,
+                ..
+            } = self.layout;
+            let length = match offset {
+                _ if offset < backup.0 => until(backup.0),
+                _ if offset < backup.1 => until(backup.1),
+                _ if offset < table => until(table),
+                _ if offset < tables_end => {
+                    until(table + ((offset - table) / table_bytes + 1) * table_bytes)
+                }
+                _ if offset < end => self.files.owner(offset, until(end)).1,
+                _ => until(u64::MAX),
+            };
+            let piece = write.part(done, length);
+            let mut part = Part::new(Structure::Superblock, Cause::Accounting);
+            done += length;
+            if (table..tables_end).contains(&offset) {
+                part = Part::new(Structure::AllocationTable, Cause::Allocation);
+                part.copy = u8::try_from((offset - table) / table_bytes).unwrap_or(u8::MAX);
+                if part.copy == 0 {
+                    self.table(&piece, &mut now, rows)?;
+                }
+            } else if (tables_end..end).contains(&offset) {
+                self.heap(&piece, &mut now, rows)?;
+                continue;
+            } else if (backup.0..backup.1).contains(&offset) {
+                part.structure = Structure::SuperblockBackup;
+            } else if offset >= end {
+                part.structure = Structure::Unused;
+            }
+            self.files.add(&piece, part, rows);
+        }
+        Ok(())
+    }
+}
+
+impl Fat {
+    /// A part of the first table is written.
+    fn table(&mut self, write: &Write<'_>, now: &mut Now<'_, '_>, rows: &mut Rows) -> Result<()> {
+        if write.content.is_empty() {
+            // A write-zeroes may be as long as the table.
+            let entry = |at: u64| (at - self.layout.table) * 8 / self.layout.entry_bits();
+            let cleared = entry(write.offset)..entry(write.offset + write.length);
+            self.next.retain(|cluster, _| !cleared.contains(cluster));
+            return Ok(());
+        }
+        // An entry of 12 bits may begin in the byte before, and end in the one after.
+        let from = write.offset.saturating_sub(1).max(self.layout.table);
+        let mut bytes = vec![0; (write.offset + write.length - from + 1) as usize];
+        now.read(from, &mut bytes)?;
+        let bits = self.layout.entry_bits();
+        let begin = (from - self.layout.table) * 8;
+        let first = begin.div_ceil(bits);
+        let last = ((write.offset + write.length - self.layout.table) * 8).div_ceil(bits);
+        for cluster in first.max(2)..last.min(self.layout.end_cluster()) {
+            let next = self.layout.entry(&bytes, cluster * bits - begin);
+            let before = match next {
+                0 => self.next.remove(&cluster),
+                _ => self.next.insert(cluster, next),
+            };
+            let Some(at) = self
+                .layout
+                .offset(cluster)
+                .filter(|_| before.unwrap_or(0) != next)
+            else {
+                continue;
+            };
+            // A cluster that is free stays whose it was: a directory may still be on its way to the
+            // disk when it is gone.
+            if let (Some(owner), true) = (self.files.owner(at, 1).0, next != 0) {
+                let begin = Begin {
+                    before: Some(at),
+                    ..Begin::new(next, owner)
+                };
+                self.follow(begin, now, rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A part of a write to clusters, all of one owner or none.
+    fn heap(&mut self, write: &Write<'_>, now: &mut Now<'_, '_>, rows: &mut Rows) -> Result<()> {
+        self.files.confirm(write.offset, write.length, rows);
+        let (owner, _) = self.files.owner(write.offset, 1);
+        let kind = self.layout.kind;
+        let is_directory = |owner: &Owner| {
+            owner.structure == Structure::Directory && directory::are_entries(write.content, kind)
+        };
+        let Some(owner) = owner.filter(is_directory) else {
+            self.files.add_owned(write, rows);
+            return Ok(());
+        };
+        let mut before = vec![0; write.content.len()];
+        now.disks.read(write.disk, write.offset, &mut before)?;
+        let part = Part {
+            causes: directory::causes(&before, write.content, kind),
+            inode: owner.inode,
+            ..Part::new(Structure::Directory, Cause::Names)
+        };
+        self.files.add_waiting(write, part, rows);
+        self.gone(write, owner, now, rows)?;
+        for begin in self.names(write.offset, write.length, owner, now)? {
+            self.follow(begin, now, rows)?;
+        }
+        Ok(())
+    }
+
+    /// Names that a part of a directory is written over are gone, unless it has them still.
+    fn gone(
+        &mut self,
+        write: &Write<'_>,
+        owner: Owner,
+        now: &mut Now<'_, '_>,
+        rows: &Rows,
+    ) -> Result<()> {
+        let after = self.named(write.offset, write.length, owner, Time::Now, now)?;
+        let kept: HashSet<_> = after.iter().map(|n| (&n.name, n.cluster)).collect();
+        for named in self.named(write.offset, write.length, owner, Time::Before, now)? {
+            if let (Some(name), false) = (&named.name, kept.contains(&(&named.name, named.cluster)))
+                && self.layout.offset(named.cluster).is_some()
+            {
+                let entry = (name.as_bytes(), named.cluster);
+                self.files.unname(owner.inode, entry, rows);
+            }
+        }
+        Ok(())
+    }
+
+    /// What begins at a cluster is its owner's, all of it.
+    fn follow(&mut self, begin: Begin, now: &mut Now<'_, '_>, rows: &mut Rows) -> Result<()> {
+        let mut open = vec![begin];
+        // Directories may be in each other's clusters where content is hostile: each is read once.
+        let mut read = HashSet::new();
+        while let Some(begin) = open.pop() {
+            let owner = begin.owner;
+            let mut before = begin.before;
+            let is_link = begin.contiguous.is_none();
+            let is_new = match is_link {
+                true => begin.before.is_none() && self.linked.insert(begin.cluster),
+                false => self.linked.remove(&begin.cluster),
+            };
+            for (offset, length) in self.chain(&begin, is_new) {
+                self.files.own(offset, length, owner, rows);
+                if owner.structure != Structure::Directory {
+                    continue;
+                }
+                if let Some(before) = before.replace(offset + length - self.layout.cluster_bytes) {
+                    self.before.insert(offset, before);
+                    self.after.insert(before, offset);
+                }
+                if read.insert(offset) {
+                    open.extend(self.names(offset, length, owner, now)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Clusters that the owner does not have yet, in parts. In the table, up to one that it has, or
+    /// all of them.
+    fn chain(&self, begin: &Begin, all: bool) -> Vec<(u64, u64)> {
+        let Begin { cluster, owner, .. } = *begin;
+        let cluster_bytes = self.layout.cluster_bytes;
+        let mut parts: Vec<(u64, u64)> = Vec::new();
+        let Some(offset) = self.layout.offset(cluster) else {
+            return parts;
+        };
+        if let Some(bytes) = begin.contiguous {
+            let whole = bytes.div_ceil(cluster_bytes).saturating_mul(cluster_bytes);
+            let end = offset.saturating_add(whole).min(self.layout.end);
+            let mut at = offset;
+            while at < end {
+                let (before, length) = self.files.owner(at, end - at);
+                // Rows it already has are reported again; until then its data is doubtful.
+                if before != Some(owner) || owner.structure == Structure::FileData {
+                    parts.push((at, length));
+                }
+                at += length;
+            }
+            return parts;
+        }
+        let all = all || self.layout.kind == Kind::ExFat && begin.before.is_none();
+        let (mut cluster, mut seen) = (cluster, HashSet::new());
+        while let Some(offset) = self.layout.offset(cluster)
+            && seen.insert(cluster)
+        {
+            let has = self.files.owner(offset, 1).0 == Some(owner);
+            match parts.last_mut() {
+                _ if has && !all => break,
+                // Nothing to give, but a directory's clusters are told which is before which.
+                _ if has && owner.structure != Structure::Directory => {}
+                // A directory's clusters are read one by one.
+                Some((from, length))
+                    if *from + *length == offset && owner.structure != Structure::Directory =>
+                {
+                    *length += cluster_bytes;
+                }
+                _ => parts.push((offset, cluster_bytes)),
+            }
+            cluster = self.next.get(&cluster).copied().unwrap_or(0);
+        }
+        parts
+    }
+
+    /// The names in a part of a directory: what begins where, and whose it is.
+    fn names(
+        &mut self,
+        offset: u64,
+        length: u64,
+        owner: Owner,
+        now: &mut Now<'_, '_>,
+    ) -> Result<Vec<Begin>> {
+        let mut begins = Vec::new();
+        for named in self.named(offset, length, owner, Time::Now, now)? {
+            if self.layout.offset(named.cluster).is_none() {
+                continue;
+            }
+            let is_file = matches!(named.structure, Structure::FileData | Structure::Directory);
+            let inode = if is_file { named.cluster } else { NO_INODE };
+            if let Some(name) = named.name {
+                let (directory, entry) = (owner.inode, (name.as_bytes(), inode));
+                self.files.rename((0, directory), directory, &[], &[entry]);
+            }
+            let owner = Owner {
+                inode,
+                structure: named.structure,
+            };
+            begins.push(Begin {
+                contiguous: named.contiguous,
+                ..Begin::new(named.cluster, owner)
+            });
+        }
+        Ok(begins)
+    }
+
+    /// What a part of a directory names. A name may begin before this part and end behind it.
+    fn named(
+        &self,
+        offset: u64,
+        length: u64,
+        owner: Owner,
+        time: Time,
+        now: &mut Now<'_, '_>,
+    ) -> Result<Vec<Named>> {
+        const AROUND: u64 = (ENTRY * MOST) as u64;
+        let Layout {
+            heap,
+            tables_end,
+            cluster_bytes,
+            ..
+        } = self.layout;
+        let begin_of = |at: u64| match at < heap {
+            true => tables_end,
+            false => at - (at - heap) % cluster_bytes,
+        };
+        let belongs = |at: u64| self.files.owner(at, 1).0 == Some(owner);
+        let end = offset + length;
+        let (first, last) = (begin_of(offset), begin_of(end - 1));
+        let last_end = if last < heap {
+            heap
+        } else {
+            last + cluster_bytes
+        };
+        let from = offset.saturating_sub(AROUND).max(first);
+        let to = (end + AROUND).min(last_end);
+        let heads = [
+            self.before
+                .get(&first)
+                .map(|&before| before + cluster_bytes),
+            Some(first),
+        ];
+        let head = heads.into_iter().flatten().find(|&head| belongs(head - 1));
+        let head = head.unwrap_or(0);
+        let tail = self.after.get(&last).copied().unwrap_or(last_end);
+        let (head_bytes, tail_bytes) = (AROUND - (offset - from), AROUND - (to - end));
+        let parts = [
+            (head.saturating_sub(head_bytes), head.min(head_bytes)),
+            (from, to - from),
+            (tail, if belongs(tail) { tail_bytes } else { 0 }),
+        ];
+        let mut content = Vec::new();
+        for (at, length) in parts {
+            let filled = content.len();
+            content.resize(filled + length as usize, 0);
+            match time {
+                Time::Before => now.disks.read(now.write.disk, at, &mut content[filled..])?,
+                Time::Now => now.read(at, &mut content[filled..])?,
+            }
+        }
+        let before = (parts[0].1 + offset - from) as usize;
+        Ok(directory::named(&content, before, self.layout.kind))
+    }
+}
+
+/// Without the write that is looked at, or with it.
+enum Time {
+    Before,
+    Now,
+}
+
+/// Where something begins.
+struct Begin {
+    cluster: u64,
+    /// Its bytes where its clusters follow each other.
+    contiguous: Option<u64>,
+    owner: Owner,
+    /// Where the cluster before it is.
+    before: Option<u64>,
+}
+
+impl Begin {
+    fn new(cluster: u64, owner: Owner) -> Begin {
+        Begin {
+            cluster,
+            contiguous: None,
+            owner,
+            before: None,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The parts of one record, and what each is about.
+
+use super::item::Explanation;
+use crate::Cause;
+use std::ops::Range;
+
+/// What a part of a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// The transaction's number in the log; none for the record's own headers.
+    pub transaction: Option<u32>,
+    /// Where the transaction begins.
+    pub lsn: u64,
+    /// What it is about.
+    pub explanation: Explanation,
+    /// Whether the item ends in a later record: its explanation is not known.
+    pub open: bool,
+}
+
+/// A record being read.
+pub struct Parts {
+    /// What there is in it; the first is the record's own.
+    pub slots: Vec<Slot>,
+    /// Bytes of the record and the slot of each, in order.
+    pub ranges: Vec<(Range<usize>, usize)>,
+}
+
+impl Parts {
+    /// An item begins, or goes on.
+    pub fn open(&mut self, id: u32, lsn: u64) -> usize {
+        self.slots.push(Slot {
+            transaction: Some(id),
+            lsn,
+            explanation: Explanation::UNKNOWN,
+            open: true,
+        });
+        self.slots.len() - 1
+    }
+
+    /// What a transaction needs besides items.
+    pub fn of_transaction(&mut self, id: u32, lsn: u64) -> usize {
+        let slot = self.open(id, lsn);
+        self.close(slot, Explanation::OWN);
+        slot
+    }
+
+    /// The item is complete.
+    pub fn close(&mut self, slot: usize, explanation: Explanation) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.explanation = explanation;
+            slot.open = false;
+        }
+    }
+
+    /// These bytes, next in order, belong to a slot.
+    pub fn add(&mut self, range: Range<usize>, slot: usize) {
+        if range.is_empty() {
+            return;
+        }
+        match self
+            .ranges
+            .last_mut()
+            .filter(|(last, of)| *of == slot && last.end == range.start)
+        {
+            Some((last, _)) => last.end = range.end,
+            None => self.ranges.push((range, slot)),
+        }
+    }
+
+    /// The record that ends a transaction is rounded up to `unit`. Without its access times it
+    /// would be, too: what of their bytes the
+    /// rounding would have written anyway is there for the log, and rounding that only they made
+    /// necessary is there for them.
+    pub fn round(&mut self, used: usize, atime: usize, unit: usize) {
+        let Some(padding) = self.ranges.pop() else {
+            return;
+        };
+        let padded = padding.0.len();
+        if padded >= unit || padding.0.start != used {
+            self.ranges.push(padding);
+            return;
+        }
+        let without = (unit - (used + unit - atime % unit) % unit) % unit;
+        if without <= padded {
+            let (begin, end) = (padding.0.end - (padded - without), padding.0.end);
+            self.add(used..begin, padding.1);
+            let slot = self.copy(padding.1, |own| own.because(Cause::Atime));
+            self.add(begin..end, slot);
+            return;
+        }
+        let mut excess = without - padded;
+        let mut tail = vec![padding];
+        while excess > 0 {
+            let Some((range, slot)) = self.ranges.pop() else {
+                break;
+            };
+            let is_atime = self
+                .slots
+                .get(slot)
+                .is_some_and(|s| !s.open && s.explanation.is_atime());
+            if !is_atime {
+                tail.push((range, slot));
+                continue;
+            }
+            let count = excess.min(range.len());
+            excess -= count;
+            let cut = range.end - count;
+            let shared = self.copy(slot, |item| item.because(Cause::Log));
+            tail.push((cut..range.end, shared));
+            tail.push((range.start..cut, slot));
+        }
+        for (range, slot) in tail.into_iter().rev() {
+            self.add(range, slot);
+        }
+    }
+
+    /// A slot like another, but for its explanation.
+    fn copy(&mut self, slot: usize, change: impl FnOnce(Explanation) -> Explanation) -> usize {
+        if let Some(&like) = self.slots.get(slot) {
+            self.slots.push(Slot {
+                explanation: change(like.explanation),
+                ..like
+            });
+        }
+        self.slots.len() - 1
+    }
+
+    /// Neighbours with equal explanations as one.
+    pub fn merged(&self) -> impl Iterator<Item = (Range<usize>, usize)> + '_ {
+        let mut ranges = self.ranges.iter().peekable();
+        std::iter::from_fn(move || {
+            let (range, slot) = ranges.next()?;
+            let mut range = range.clone();
+            while let Some((next, _)) = ranges.next_if(|(_, other)| {
+                self.slots.get(*slot).is_some_and(|s| !s.open)
+                    && self.slots.get(*slot) == self.slots.get(*other)
+            }) {
+                range.end = next.end;
+            }
+            Some((range, *slot))
+        })
+    }
+}

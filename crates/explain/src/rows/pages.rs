@@ -1,0 +1,256 @@
+//! Rows by number: those in use in memory, the others in a temporary file that has no name.
+
+use super::{
+    Limits,
+    record::{RECORD_BYTES, decode, encode},
+};
+use crate::Row;
+use fscost_recording::{Error, Result};
+use std::{env, fs::File, io, os::unix::fs::FileExt as _, path::Path};
+
+/// Rows that go to the file and come back together: families complete rows near each other, a
+/// journal's checkpoint any.
+pub(super) const PAGE_ROWS: usize = 256;
+/// In `places`, of a page that is in the file only.
+const IN_FILE: u32 = u32::MAX;
+
+#[derive(Debug)]
+pub(super) struct Pages {
+    count: usize,
+    /// For each page its slot, or `IN_FILE`.
+    places: Vec<u32>,
+    slots: Vec<Slot>,
+    max_slots: usize,
+    /// Where the search for a slot to empty goes on (the clock algorithm).
+    hand: usize,
+    file: Option<File>,
+    bytes: Vec<u8>,
+    failed: Option<Error>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    page: usize,
+    rows: Vec<Row>,
+    /// Since the hand passed.
+    used: bool,
+    /// Whether the file lacks it as it is.
+    changed: bool,
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self::new(Limits::default().kept_rows)
+    }
+}
+
+impl Pages {
+    /// `max_rows` at most are in memory (but at least two pages).
+    pub fn new(max_rows: usize) -> Pages {
+        Pages {
+            count: 0,
+            places: Vec::new(),
+            slots: Vec::new(),
+            max_slots: (max_rows / PAGE_ROWS).max(2),
+            hand: 0,
+            file: None,
+            bytes: Vec::new(),
+            failed: None,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn push(&mut self, row: Row) -> usize {
+        let number = self.count;
+        self.count += 1;
+        if self.failed.is_none()
+            && let Err(error) = self.add(number / PAGE_ROWS, row)
+        {
+            self.failed = Some(error);
+        }
+        number
+    }
+
+    pub fn get_mut(&mut self, number: usize) -> Option<&mut Row> {
+        if number >= self.count || self.failed.is_some() {
+            return None;
+        }
+        match self.slot_of(number / PAGE_ROWS) {
+            Ok(slot) => {
+                let slot = &mut self.slots[slot];
+                slot.used = true;
+                slot.changed = true;
+                slot.rows.get_mut(number % PAGE_ROWS)
+            }
+            Err(error) => {
+                self.failed = Some(error);
+                None
+            }
+        }
+    }
+
+    /// The first failure, if there was one.
+    pub fn check(&mut self) -> Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Take all rows out, page by page in the order of their numbers: `visit` gets each page's
+    /// rows.
+    pub fn drain(
+        mut self,
+        mut visit: impl FnMut(&[Row], &mut Option<File>) -> Result<()>,
+    ) -> Result<Option<File>> {
+        self.check()?;
+        let mut rows = Vec::new();
+        for page in 0..self.places.len() {
+            match self.places[page] {
+                IN_FILE => self.load(page, &mut rows)?,
+                slot => rows = std::mem::take(&mut self.slots[slot as usize].rows),
+            }
+            visit(&rows, &mut self.file)?;
+        }
+        Ok(self.file)
+    }
+
+    fn add(&mut self, page: usize, row: Row) -> Result<()> {
+        if page == self.places.len() {
+            let slot = self.free_slot()?;
+            self.take_slot(slot, page);
+            self.places.push(slot as u32);
+        }
+        let slot = self.slot_of(page)?;
+        let slot = &mut self.slots[slot];
+        slot.used = true;
+        slot.changed = true;
+        slot.rows.push(row);
+        Ok(())
+    }
+
+    fn take_slot(&mut self, slot: usize, page: usize) {
+        let slot = &mut self.slots[slot];
+        slot.page = page;
+        slot.rows.clear();
+        slot.changed = false;
+    }
+
+    fn slot_of(&mut self, page: usize) -> Result<usize> {
+        if self.places[page] != IN_FILE {
+            return Ok(self.places[page] as usize);
+        }
+        let slot = self.free_slot()?;
+        let mut rows = std::mem::take(&mut self.slots[slot].rows);
+        self.load(page, &mut rows)?;
+        self.take_slot(slot, page);
+        self.slots[slot].rows = rows;
+        self.places[page] = slot as u32;
+        Ok(slot)
+    }
+
+    /// A slot whose page, if it had one, is in the file.
+    fn free_slot(&mut self) -> Result<usize> {
+        if self.slots.len() < self.max_slots {
+            self.slots.push(Slot {
+                page: 0,
+                rows: Vec::with_capacity(PAGE_ROWS),
+                used: false,
+                changed: false,
+            });
+            return Ok(self.slots.len() - 1);
+        }
+        loop {
+            self.hand = (self.hand + 1) % self.slots.len();
+            let slot = &mut self.slots[self.hand];
+            // The page that is being filled stays.
+            if !std::mem::take(&mut slot.used) && slot.rows.len() == PAGE_ROWS {
+                break;
+            }
+        }
+        if self.slots[self.hand].changed {
+            self.store(self.hand)?;
+        }
+        self.places[self.slots[self.hand].page] = IN_FILE;
+        Ok(self.hand)
+    }
+
+    fn store(&mut self, slot: usize) -> Result<()> {
+        let slot = &self.slots[slot];
+        self.bytes.clear();
+        for row in &slot.rows {
+            encode(row, &mut self.bytes);
+        }
+        write(&mut self.file, slot.page * PAGE_ROWS, &self.bytes)
+    }
+
+    fn load(&mut self, page: usize, rows: &mut Vec<Row>) -> Result<()> {
+        rows.clear();
+        let first = page * PAGE_ROWS;
+        let count = (self.count - first).min(PAGE_ROWS);
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        read(file, first, count, &mut self.bytes, rows)
+    }
+
+    #[cfg(test)]
+    pub fn is_in_file(&self, page: usize) -> bool {
+        self.places[page] == IN_FILE
+    }
+
+    #[cfg(test)]
+    pub fn use_file(&mut self, file: File) {
+        self.file = Some(file);
+    }
+
+    #[cfg(test)]
+    pub fn to_vec(&self) -> Vec<Row> {
+        let rows = |&slot: &u32| self.slots[slot as usize].rows.clone();
+        assert!(self.file.is_none(), "rows are in the file");
+        self.places.iter().flat_map(rows).collect()
+    }
+}
+
+/// Not below /tmp unless the user says so: that is memory on many systems, which a recording of 50
+/// GB would fill (file-hierarchy(7)).
+fn unnamed_file() -> io::Result<File> {
+    let large = Path::new("/var/tmp");
+    if env::var_os("TMPDIR").is_none() && large.is_dir() {
+        return tempfile::tempfile_in(large);
+    }
+    tempfile::tempfile()
+}
+
+/// Store records as rows `first…`; makes the file when it is first needed.
+pub(super) fn write(file: &mut Option<File>, first: usize, bytes: &[u8]) -> Result<()> {
+    let failed = |e| failed("writing", e);
+    let file = match file {
+        Some(file) => file,
+        None => file.insert(unnamed_file().map_err(failed)?),
+    };
+    file.write_all_at(bytes, (first * RECORD_BYTES) as u64)
+        .map_err(failed)
+}
+
+/// Add rows `first…first + count` to `rows`.
+pub(super) fn read(
+    file: &File,
+    first: usize,
+    count: usize,
+    bytes: &mut Vec<u8>,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    bytes.resize(count * RECORD_BYTES, 0);
+    file.read_exact_at(bytes, (first * RECORD_BYTES) as u64)
+        .map_err(|e| failed("reading", e))?;
+    decode(bytes, rows).ok_or_else(|| {
+        let changed = io::Error::new(io::ErrorKind::InvalidData, "it was changed");
+        failed("reading", changed)
+    })
+}
+
+fn failed(doing: &str, error: io::Error) -> Error {
+    let doing = format!("{doing} rows in a temporary file in");
+    Error::io(&doing, &std::env::temp_dir(), error)
+}

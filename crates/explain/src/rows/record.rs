@@ -1,0 +1,91 @@
+//! A row in the temporary file.
+
+use crate::{Causes, PathId, Row, Structure};
+use zerocopy::{
+    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned,
+    little_endian::{U16, U32, U64},
+};
+
+/// Every record has this size: a row's number is its place.
+pub(super) const RECORD_BYTES: usize = size_of::<Record>();
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Record {
+    event: U64,
+    offset: U64,
+    length: U64,
+    home_offset: U64,
+    inode: U64,
+    tree: U64,
+    transaction: U64,
+    path: U32,
+    disk: U16,
+    causes: U16,
+    structure: u8,
+    home: u8,
+    copy: u8,
+    /// Which of the optional fields there are.
+    has: u8,
+}
+
+const HAS_HOME: u8 = 1;
+const HAS_HOME_OFFSET: u8 = 2;
+const HAS_PATH: u8 = 4;
+const HAS_TRANSACTION: u8 = 8;
+/// A field of its own that needs no more than a bit.
+const IS_DOUBTFUL: u8 = 16;
+
+/// Add the row's record to `bytes`.
+pub(super) fn encode(row: &Row, bytes: &mut Vec<u8>) {
+    let flag = |has: bool, flag: u8| if has { flag } else { 0 };
+    let record = Record {
+        event: row.event.into(),
+        offset: row.offset.into(),
+        length: row.length.into(),
+        home_offset: row.home_offset.unwrap_or(0).into(),
+        inode: row.inode.into(),
+        tree: row.tree.into(),
+        transaction: row.transaction.unwrap_or(0).into(),
+        path: row.path.map_or(0, PathId::index).into(),
+        disk: row.disk.into(),
+        causes: row.causes.bits().into(),
+        structure: row.structure as u8,
+        home: row.home.map_or(0, |home| home as u8),
+        copy: row.copy,
+        has: flag(row.home.is_some(), HAS_HOME)
+            | flag(row.home_offset.is_some(), HAS_HOME_OFFSET)
+            | flag(row.path.is_some(), HAS_PATH)
+            | flag(row.transaction.is_some(), HAS_TRANSACTION)
+            | flag(row.is_doubtful, IS_DOUBTFUL),
+    };
+    bytes.extend_from_slice(record.as_bytes());
+}
+
+/// Add the rows of these records to `rows`; `None` if they are not what was written.
+pub(super) fn decode(bytes: &[u8], rows: &mut Vec<Row>) -> Option<()> {
+    for record in <[Record]>::ref_from_bytes(bytes).ok()? {
+        let has = |flag: u8| record.has & flag != 0;
+        let structure = |number: u8| Structure::ALL.get(usize::from(number)).copied();
+        rows.push(Row {
+            event: record.event.get(),
+            disk: record.disk.get(),
+            offset: record.offset.get(),
+            length: record.length.get(),
+            structure: structure(record.structure)?,
+            home: match has(HAS_HOME) {
+                true => Some(structure(record.home)?),
+                false => None,
+            },
+            home_offset: has(HAS_HOME_OFFSET).then(|| record.home_offset.get()),
+            causes: Causes::from_bits(record.causes.get()),
+            inode: record.inode.get(),
+            tree: record.tree.get(),
+            path: has(HAS_PATH).then(|| PathId::from_index(record.path.get())),
+            transaction: has(HAS_TRANSACTION).then(|| record.transaction.get()),
+            copy: record.copy,
+            is_doubtful: has(IS_DOUBTFUL),
+        });
+    }
+    Some(())
+}

@@ -1,0 +1,251 @@
+//! Which path each row has: the name that was known when it was written, or the first to come.
+
+use super::{Files, MAX_WAITING};
+use crate::track::names::{Entry, Place};
+use crate::{NO_INODE, PathId, Rows, Structure};
+
+/// Names whose place is not told.
+const NOWHERE: Place = (u64::MAX, u64::MAX);
+
+/// A row that waits for its path.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unnamed {
+    pub row: usize,
+    pub inode: u64,
+    /// It is of the file that has the inode at the next settling.
+    pub is_new: bool,
+}
+
+impl Files {
+    /// Where metadata does not come together, a name that is gone may be of a file before.
+    pub(super) fn known_path(&mut self, inode: u64, rows: &mut Rows) -> Option<PathId> {
+        match (inode, self.is_doubting) {
+            (NO_INODE, _) => None,
+            (_, true) => self.names.live_path(inode, &mut rows.paths),
+            (_, false) => self.names.path(inode, &mut rows.paths),
+        }
+    }
+
+    /// A directory has these names, and perhaps others.
+    pub fn name(&mut self, directory: u64, entries: &[Entry<'_>]) {
+        self.names.rewrite(NOWHERE, directory, &[], entries);
+    }
+
+    /// A place held these names of a directory, and holds those.
+    pub fn rename(
+        &mut self,
+        place: Place,
+        directory: u64,
+        before: &[Entry<'_>],
+        after: &[Entry<'_>],
+    ) {
+        self.names.rewrite(place, directory, before, after);
+    }
+
+    /// A place holds these names of a directory from now on, and none of before.
+    pub fn name_at(&mut self, place: Place, directory: u64, entries: &[Entry<'_>]) {
+        let held = entries.iter().map(|&(name, inode)| (name.into(), inode));
+        let before = self.places.insert(place, (directory, held.collect()));
+        let (of, before) = before.unwrap_or_default();
+        let before: Vec<_> = (before.iter())
+            .map(|(name, inode)| (&**name, *inode))
+            .collect();
+        if of != directory {
+            self.rename(place, of, &before, &[]);
+            return self.rename(place, directory, &[], entries);
+        }
+        self.rename(place, directory, &before, entries);
+    }
+
+    /// A directory has a name no more: where that was the inode's only one, it is free.
+    pub fn unname(&mut self, directory: u64, (name, inode): Entry<'_>, rows: &Rows) {
+        self.names
+            .rewrite((0, directory), directory, &[(name, inode)], &[]);
+        if !self.names.has_another(directory, (name, inode)) {
+            self.forget(inode, rows);
+        }
+    }
+
+    /// The inode is free, or another file than before: no row of one has a name of the other.
+    /// Names that come before the next settling are the new one's.
+    pub fn forget(&mut self, inode: u64, rows: &Rows) {
+        self.names.forget(inode);
+        self.forgotten.insert(inode);
+        self.renewed.insert(inode, rows.next());
+    }
+
+    /// What was named is known from now on: rows without a path get theirs. That is the one that
+    /// was known when they were written, or else the first to come.
+    pub fn settle(&mut self, rows: &mut Rows) {
+        self.names.settle(|_| true);
+        let forgotten = std::mem::take(&mut self.forgotten);
+        for inode in &forgotten {
+            self.nameless.remove(inode);
+        }
+        for unnamed in std::mem::take(&mut self.unnamed) {
+            let Unnamed { row, inode, is_new } = unnamed;
+            let after = self.known_path(inode, rows);
+            let is_another = forgotten.contains(&inode);
+            let is_before = self.renewed.get(&inode).is_some_and(|&at| row < at);
+            let Some(found) = rows.get_mut(row).filter(|found| found.inode == inode) else {
+                continue;
+            };
+            // Of the file before, or of the one after it.
+            let is_either = is_before && !is_new;
+            let is_data = found.structure == Structure::FileData;
+            // Directories that were written since then did not name it.
+            let is_late = self.is_doubting && row < self.flushed.0 && found.path.is_none();
+            found.path = match (is_another, is_before) {
+                _ if is_either => None,
+                (true, _) => after,
+                (false, _) => found.path.or(after),
+            };
+            let is_doubtful = is_either && is_another || is_late && !is_either && after.is_some();
+            found.is_doubtful |= is_doubtful && is_data;
+            if found.path.is_none() && !is_either && self.nameless.len() < MAX_WAITING {
+                self.nameless.entry(inode).or_default().push((row, 0));
+            }
+        }
+    }
+
+    /// A flush has completed.
+    pub fn flush(&mut self, rows: &mut Rows) {
+        self.settle(rows);
+        self.flushed = (rows.next(), self.flushed.0);
+    }
+
+    /// The metadata of before is on the disk: what has waited for `patience` of these has no other
+    /// owner.
+    pub fn commit(&mut self, patience: u32, rows: &mut Rows) {
+        self.settle(rows);
+        self.waiting.commit(patience);
+        let (names, paths, is_doubting) = (&mut self.names, &mut rows.paths, self.is_doubting);
+        let mut named = Vec::new();
+        self.nameless.retain(|&inode, waiting| {
+            let path = match is_doubting {
+                true => names.live_path(inode, paths),
+                false => names.path(inode, paths),
+            };
+            if let Some(path) = path {
+                named.extend(waiting.drain(..).map(|(number, _)| (number, inode, path)));
+            }
+            waiting.iter_mut().for_each(|(_, look_ups)| *look_ups += 1);
+            waiting.retain(|&(_, look_ups)| look_ups < patience);
+            !waiting.is_empty()
+        });
+        for (number, inode, path) in named {
+            let is_late = self.is_doubting && number < self.flushed.0;
+            if let Some(row) = rows.get_mut(number)
+                && row.inode == inode
+            {
+                row.path = Some(path);
+                row.is_doubtful |= is_late && row.structure == Structure::FileData;
+            }
+        }
+    }
+
+    /// A name may be on its way still, and the one that is known be of another inode with this
+    /// number.
+    pub(super) fn look_up_later(&mut self, row: usize, inode: u64, is_new: bool) {
+        if inode != NO_INODE && self.unnamed.len() < MAX_WAITING {
+            self.unnamed.push(Unnamed { row, inode, is_new });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Owner, Part};
+    use super::*;
+    use crate::{Cause, Write};
+
+    fn write(content: &[u8]) -> Write<'_> {
+        Write {
+            event: 1,
+            time_ns: 0,
+            disk: 0,
+            offset: 0,
+            length: content.len() as u64,
+            content,
+            formatting: false,
+        }
+    }
+
+    fn add(files: &mut Files, rows: &mut Rows, inode: u64) -> usize {
+        let part = Part {
+            inode,
+            ..Part::new(Structure::FileData, Cause::Data)
+        };
+        files.add(&write(&[1; 4]), part, rows)
+    }
+
+    fn path(rows: &Rows, number: usize) -> Option<String> {
+        let row = rows.to_vec()[number];
+        row.path.map(|path| rows.paths.text(path).to_owned())
+    }
+
+    #[test]
+    fn what_was_written_of_a_removed_file_has_no_name_of_the_next_with_its_inode() {
+        let (mut files, mut rows) = (Files::new(2, Structure::Unknown), Rows::default());
+        files.begin(&write(&[1; 4]), &mut rows);
+        let nameless = add(&mut files, &mut rows, 5);
+        files.commit(1, &mut rows);
+        files.name(2, &[(b"old", 6)]);
+        files.commit(1, &mut rows);
+        let named = add(&mut files, &mut rows, 6);
+        files.commit(1, &mut rows);
+        let either = add(&mut files, &mut rows, 6);
+        for inode in [5, 6] {
+            files.forget(inode, &rows);
+        }
+        let entries: [Entry<'_>; 2] = [(b"new", 5), (b"newer", 6)];
+        files.rename((0, 2), 2, &[(b"old", 6)], &entries);
+        files.commit(1, &mut rows);
+        let next = [add(&mut files, &mut rows, 5), add(&mut files, &mut rows, 6)];
+        files.commit(1, &mut rows);
+        let doubtful: Vec<_> = rows.to_vec().iter().map(|row| row.is_doubtful).collect();
+        assert_eq!([nameless, either].map(|row| path(&rows, row)), [None, None]);
+        assert_eq!(path(&rows, named).as_deref(), Some("/old"));
+        assert_eq!(path(&rows, next[0]).as_deref(), Some("/new"));
+        assert_eq!(path(&rows, next[1]).as_deref(), Some("/newer"));
+        assert_eq!(doubtful, [false, false, true, false, false]);
+    }
+
+    #[test]
+    fn a_row_has_the_name_that_was_known_when_it_was_written() {
+        let (mut files, mut rows) = (Files::new(2, Structure::Unknown), Rows::default());
+        files.name(2, &[(b"old", 6)]);
+        files.commit(1, &mut rows);
+        let before = add(&mut files, &mut rows, 6);
+        files.rename((0, 2), 2, &[(b"old", 6)], &[(b"new", 6)]);
+        files.commit(1, &mut rows);
+        let after = add(&mut files, &mut rows, 6);
+        files.commit(1, &mut rows);
+        assert_eq!(path(&rows, before).as_deref(), Some("/old"));
+        assert_eq!(path(&rows, after).as_deref(), Some("/new"));
+    }
+
+    #[test]
+    fn without_metadata_that_says_so_an_owner_is_doubtful() {
+        let (mut files, mut rows) = (Files::doubting(2, Structure::FileData), Rows::default());
+        let owner = |inode| Owner {
+            inode,
+            structure: Structure::FileData,
+        };
+        files.own(0, 4, owner(5), &mut rows);
+        files.begin(&write(&[1; 4]), &mut rows);
+        for _ in 0..2 {
+            files.add_owned(&write(&[1; 4]), &mut rows);
+        }
+        files.own(0, 4, owner(5), &mut rows);
+        for _ in 0..2 {
+            files.add_owned(&write(&[1; 4]), &mut rows);
+        }
+        files.own(0, 4, owner(6), &mut rows);
+        files.add_owned(&write(&[1; 4]), &mut rows);
+        let found = rows.to_vec().into_iter();
+        let found: Vec<_> = found.map(|row| (row.inode, row.is_doubtful)).collect();
+        let expected = [(5, false), (5, false), (5, true), (6, false), (6, true)];
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,77 @@
+//! Families whose file system is followed by its [`Files`] alone: what they have in common.
+
+use crate::track::files::Files;
+use crate::{Disks, Family, FormattedDisks, Rows, Write};
+use fscost_recording::{Image, Result};
+
+/// The first disk but `disk` that `is_log` says is its log, as mkfs left them.
+pub fn log_disk(
+    formatted: &FormattedDisks<'_>,
+    disk: u16,
+    is_log: impl Fn(&mut Image<'_>) -> Result<bool>,
+) -> Result<Option<u16>> {
+    for other in formatted.others(disk) {
+        let (other, mut image) = other?;
+        if is_log(&mut image)? {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+/// A family that learns owners from metadata as it is written.
+pub trait Follower {
+    /// Whether it says itself when its metadata is on the disk, all that belongs together at once: a
+    /// checkpoint, a transaction. Of others a flush and time tell.
+    const IS_ATOMIC: bool;
+
+    /// [`Family::name`].
+    fn name(&self) -> &'static str;
+
+    /// [`Family::owns`].
+    fn owns(&self, disk: u16) -> bool;
+
+    /// Owners and names.
+    fn files(&mut self) -> &mut Files;
+
+    /// [`Family::write`].
+    fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()>;
+}
+
+impl<F: Follower> Family for F {
+    fn name(&self) -> &'static str {
+        Follower::name(self)
+    }
+
+    fn owns(&self, disk: u16) -> bool {
+        Follower::owns(self, disk)
+    }
+
+    fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        self.files().begin(write, rows);
+        self.follow(write, disks, rows)?;
+        if !F::IS_ATOMIC {
+            self.files().tick(write.time_ns, rows);
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, _disk: u16, offset: u64, length: u64, _rows: &mut Rows) -> Result<()> {
+        if F::IS_ATOMIC {
+            self.files().free(offset, length);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, _disk: u16, _event: u64, rows: &mut Rows) -> Result<()> {
+        if !F::IS_ATOMIC {
+            self.files().flush(rows);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        self.files().commit(0, rows);
+        Ok(())
+    }
+}

@@ -1,0 +1,420 @@
+//! Which path an inode has, from the names that directories hold.
+//!
+//! A name may move between blocks of its directory, and the place that it leaves may be seen before
+//! or after the one where it is then. So
+//! changes wait for the end of what they belong to, and names that are gone are applied first.
+
+use crate::escape::escaped;
+use crate::track::inodes::Inodes;
+use crate::{PathId, Paths};
+use std::collections::{HashMap, HashSet};
+
+/// A name and its inode.
+pub type Entry<'a> = (&'a [u8], u64);
+
+/// Directories deeper than this are a loop that hostile content made.
+const DEEPEST: usize = 256;
+/// Names of one inode that are told apart.
+const MOST_NAMES: usize = 64;
+
+#[derive(Debug)]
+struct Name {
+    directory: u64,
+    name: Box<[u8]>,
+    live: bool,
+    /// How often the directory's inode was forgotten before.
+    generation: u32,
+}
+
+/// The names of an inode: its path has the first.
+#[derive(Debug)]
+struct Known {
+    first: Name,
+    /// Hard links, in the order in which they were seen.
+    more: Vec<Name>,
+    path: Option<(u32, PathId)>,
+}
+
+/// Where names are: a block, a record, or whatever two numbers tell.
+pub type Place = (u64, u64);
+
+/// A name that came or went.
+#[derive(Debug)]
+struct Change {
+    inode: u64,
+    directory: u64,
+    name: Box<[u8]>,
+    /// Where it was seen, if that was told.
+    place: Option<Place>,
+    /// Of a name that went, how many had come before that.
+    came_before: usize,
+}
+
+impl Change {
+    fn key(&self) -> (Option<Place>, u64, u64, &[u8]) {
+        (self.place, self.directory, self.inode, &self.name)
+    }
+}
+
+/// The names of all inodes. A removed file keeps its last one until its inode is used again.
+#[derive(Debug, Default)]
+pub struct Names {
+    root: u64,
+    names: Inodes<Known>,
+    directories: HashSet<u64>,
+    /// Paths of before are not known any more.
+    epoch: u32,
+    gone: Vec<Change>,
+    came: Vec<Change>,
+    /// Inodes that are other files than before.
+    renewed: Vec<u64>,
+    /// Inodes of which no name of before is theirs any more, and how often directories were that.
+    forgotten: Vec<u64>,
+    generations: HashMap<u64, u32>,
+}
+
+impl Names {
+    /// Of a file system with this root directory.
+    pub fn new(root: u64) -> Names {
+        Names {
+            root,
+            ..Names::default()
+        }
+    }
+
+    /// A place held these names of one directory, and holds those of another, or the same.
+    pub fn replace(
+        &mut self,
+        old_directory: u64,
+        before: &[Entry<'_>],
+        directory: u64,
+        after: &[Entry<'_>],
+    ) {
+        let is_same =
+            |(old, new): &(&Entry<'_>, &Entry<'_>)| old_directory == directory && old == new;
+        let same = before.iter().zip(after).take_while(is_same).count();
+        let (before, after) = (&before[same..], &after[same..]);
+        let ends = before.iter().rev().zip(after.iter().rev());
+        let same = ends.take_while(is_same).count();
+        for (name, inode) in &before[..before.len() - same] {
+            self.change(None, old_directory, (name, *inode), false);
+        }
+        for (name, inode) in &after[..after.len() - same] {
+            self.change(None, directory, (name, *inode), true);
+        }
+    }
+
+    /// The inode is another file from now on. Names that are gone were not its own.
+    pub fn renew(&mut self, inode: u64) {
+        self.renewed.push(inode);
+    }
+
+    /// A place held these names of a directory, and holds those: each of them is there for certain,
+    /// whatever was [forgotten](Names::forget).
+    pub fn rewrite(
+        &mut self,
+        place: Place,
+        directory: u64,
+        before: &[Entry<'_>],
+        after: &[Entry<'_>],
+    ) {
+        let kept: HashSet<&Entry<'_>> = match before.is_empty() {
+            true => HashSet::new(),
+            false => after.iter().collect(),
+        };
+        for (name, inode) in before.iter().filter(|entry| !kept.contains(entry)) {
+            self.change(Some(place), directory, (name, *inode), false);
+        }
+        for (name, inode) in after {
+            self.change(Some(place), directory, (name, *inode), true);
+        }
+    }
+
+    /// The inode is free, or another file: no name that it had before is its own, and if it was a
+    /// directory, none in it counts. Those that come before names are settled are the new one's.
+    pub fn forget(&mut self, inode: u64) {
+        self.forgotten.push(inode);
+    }
+
+    fn change(
+        &mut self,
+        place: Option<Place>,
+        directory: u64,
+        (name, inode): Entry<'_>,
+        came: bool,
+    ) {
+        if name == b".." || inode == directory || inode == self.root {
+            return;
+        }
+        let came_before = self.came.len();
+        let list = match came {
+            true => &mut self.came,
+            false => &mut self.gone,
+        };
+        list.push(Change {
+            inode,
+            directory,
+            name: name.into(),
+            place,
+            came_before,
+        });
+    }
+
+    /// Names are what they are now. Of an inode that `may_have_several` the path keeps the first
+    /// name that is still there; others have their newest.
+    pub fn settle(&mut self, may_have_several: impl Fn(u64) -> bool) {
+        let mut touched = Vec::new();
+        let gone = std::mem::take(&mut self.gone);
+        // From the same place: it may be in another one by now.
+        let placed = gone.iter().filter(|change| change.place.is_some());
+        let until: HashMap<_, _> = placed.map(|c| (c.key(), c.came_before)).collect();
+        for change in &gone {
+            if let Some(known) = self.names.get_mut(change.inode)
+                && let Some(name) = known.find(change.directory, &change.name)
+            {
+                name.live = false;
+                touched.push(change.inode);
+            }
+        }
+        for inode in self.forgotten.drain(..) {
+            self.names.remove(inode);
+            if self.directories.remove(&inode) {
+                let generation = self.generations.entry(inode).or_default();
+                *generation = generation.wrapping_add(1);
+                self.epoch = self.epoch.wrapping_add(1);
+            }
+        }
+        for (number, change) in self.came.drain(..).enumerate() {
+            if until
+                .get(&change.key())
+                .is_some_and(|&until| number < until)
+            {
+                continue;
+            }
+            let Change {
+                inode,
+                directory,
+                name,
+                ..
+            } = change;
+            self.directories.insert(directory);
+            let generation = self.generations.get(&directory).copied().unwrap_or(0);
+            let new = Name {
+                directory,
+                name,
+                live: true,
+                generation,
+            };
+            let Some(known) = self.names.get_mut(inode) else {
+                self.names.get_or_insert_with(inode, || Known {
+                    first: new,
+                    more: Vec::new(),
+                    path: None,
+                });
+                continue;
+            };
+            if let Some(name) = known.find(directory, &new.name) {
+                name.live = true;
+                name.generation = generation;
+            } else {
+                known.more.truncate(MOST_NAMES);
+                known.more.push(new);
+                touched.push(inode);
+            }
+        }
+        for inode in self.renewed.drain(..) {
+            let is_named = |known: &Known| known.first.live || known.more.iter().any(|n| n.live);
+            if !self.names.get(inode).is_some_and(is_named) {
+                self.names.remove(inode);
+            }
+        }
+        for inode in touched {
+            let Some(known) = self.names.get_mut(inode) else {
+                continue;
+            };
+            if !known.choose(may_have_several(inode)) {
+                continue;
+            }
+            known.path = None;
+            if self.directories.contains(&inode) {
+                // Whatever lies below it has a new path, too.
+                self.epoch = self.epoch.wrapping_add(1);
+            }
+        }
+    }
+
+    /// Whether the inode has a name that is there, apart from this one.
+    pub fn has_another(&self, directory: u64, (name, inode): Entry<'_>) -> bool {
+        let Some(known) = self.names.get(inode) else {
+            return false;
+        };
+        let mut all = std::iter::once(&known.first).chain(&known.more);
+        all.any(|n| n.live && (n.directory != directory || *n.name != *name))
+    }
+
+    /// The same, unless it is a name that is gone.
+    pub fn live_path(&mut self, inode: u64, paths: &mut Paths) -> Option<PathId> {
+        let is_live = inode == self.root || self.names.get(inode).is_some_and(|n| n.first.live);
+        is_live.then(|| self.path(inode, paths)).flatten()
+    }
+
+    /// The inode's path as of now, with `/` for the root of the file system.
+    pub fn path(&mut self, inode: u64, paths: &mut Paths) -> Option<PathId> {
+        if let Some((epoch, path)) = self.names.get(inode).and_then(|known| known.path)
+            && epoch == self.epoch
+        {
+            return Some(path);
+        }
+        let mut parts = Vec::new();
+        let mut at = inode;
+        while at != self.root {
+            let Name {
+                directory,
+                name,
+                generation,
+                ..
+            } = &self.names.get(at)?.first;
+            let is_now = self.generations.get(directory).copied().unwrap_or(0) == *generation;
+            parts.push(escaped(name));
+            at = *directory;
+            if parts.len() > DEEPEST || !is_now {
+                return None;
+            }
+        }
+        let text: String = match parts.is_empty() {
+            true => "/".into(),
+            false => parts.iter().rev().flat_map(|part| ["/", part]).collect(),
+        };
+        let id = paths.intern(&text);
+        if let Some(known) = self.names.get_mut(inode) {
+            known.path = Some((self.epoch, id));
+        }
+        Some(id)
+    }
+}
+
+impl Known {
+    fn find(&mut self, directory: u64, name: &[u8]) -> Option<&mut Name> {
+        let mut all = std::iter::once(&mut self.first).chain(&mut self.more);
+        all.find(|n| n.directory == directory && *n.name == *name)
+    }
+
+    /// Forget names that are gone, but for the last one. Whether the first is another now.
+    fn choose(&mut self, several: bool) -> bool {
+        self.more.retain(|name| name.live);
+        if !several && let Some(newest) = self.more.pop() {
+            self.first = newest;
+            self.more.clear();
+            return true;
+        }
+        if self.first.live || self.more.is_empty() {
+            return false;
+        }
+        self.first = self.more.remove(0);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(names: &mut Names, inode: u64) -> String {
+        let mut paths = Paths::default();
+        names.epoch += 1;
+        let path = names.path(inode, &mut paths);
+        path.map_or(String::new(), |path| paths.text(path).to_owned())
+    }
+
+    /// A directory held these names, and holds those.
+    fn replace(names: &mut Names, directory: u64, before: &[Entry<'_>], after: &[Entry<'_>]) {
+        names.replace(directory, before, directory, after);
+    }
+
+    #[test]
+    fn a_renamed_directory_renames_what_is_in_it() {
+        let mut names = Names::new(128);
+        replace(&mut names, 128, &[], &[(b"a", 131)]);
+        replace(&mut names, 131, &[], &[(b"f", 132)]);
+        names.settle(|_| false);
+        assert_eq!(text(&mut names, 132), "/a/f");
+        replace(&mut names, 128, &[(b"a", 131)], &[(b"b", 131)]);
+        names.settle(|_| false);
+        assert_eq!(text(&mut names, 132), "/b/f");
+    }
+
+    #[test]
+    fn the_first_name_that_is_still_there_is_the_path() {
+        let mut names = Names::new(128);
+        let (a, b, c): (Entry<'_>, Entry<'_>, Entry<'_>) = ((b"a", 131), (b"b", 131), (b"c", 131));
+        replace(&mut names, 128, &[], &[a]);
+        replace(&mut names, 128, &[a], &[a, b]);
+        replace(&mut names, 128, &[a, b], &[c, a, b]);
+        names.settle(|_| true);
+        assert_eq!(text(&mut names, 131), "/a");
+        replace(&mut names, 128, &[c, a, b], &[c, b]);
+        names.settle(|_| true);
+        assert_eq!(text(&mut names, 131), "/b");
+        replace(&mut names, 128, &[c, b], &[c]);
+        names.settle(|_| false);
+        assert_eq!(text(&mut names, 131), "/c");
+        replace(&mut names, 128, &[c], &[]);
+        names.settle(|_| false);
+        assert_eq!(text(&mut names, 131), "/c");
+    }
+
+    #[test]
+    fn a_name_that_moves_between_blocks_is_not_gone() {
+        let mut names = Names::new(128);
+        replace(&mut names, 128, &[], &[(b"a", 131)]);
+        replace(&mut names, 129, &[], &[(b"b", 131)]);
+        names.settle(|_| true);
+        // Its new place is seen before its old one.
+        replace(&mut names, 128, &[], &[(b"a", 131)]);
+        replace(&mut names, 128, &[(b"a", 131)], &[]);
+        names.settle(|_| true);
+        assert_eq!(text(&mut names, 131), "/a");
+    }
+
+    #[test]
+    fn what_is_forgotten_has_the_names_that_come_with_it_and_those_alone() {
+        let mut names = Names::new(128);
+        names.rewrite((0, 128), 128, &[], &[(b"d", 131), (b"f", 132)]);
+        names.rewrite((0, 131), 131, &[], &[(b"x", 133), (b"y", 134)]);
+        names.settle(|_| true);
+        // Another directory and another file with these numbers: one has its old name again.
+        names.forget(131);
+        names.forget(132);
+        names.rewrite((0, 131), 131, &[], &[(b"z", 134)]);
+        let entries: [Entry<'_>; 2] = [(b"f", 132), (b"e", 131)];
+        names.rewrite((0, 128), 128, &[(b"d", 131), (b"f", 132)], &entries);
+        names.settle(|_| true);
+        assert_eq!(text(&mut names, 132), "/f");
+        assert_eq!(text(&mut names, 131), "/e");
+        assert_eq!(text(&mut names, 133), "");
+        names.forget(132);
+        names.settle(|_| true);
+        assert_eq!(text(&mut names, 132), "");
+    }
+
+    #[test]
+    fn a_name_that_came_and_went_is_gone_unless_it_is_elsewhere() {
+        let mut names = Names::new(128);
+        let a: Entry<'_> = (b"a", 131);
+        names.rewrite((0, 1), 128, &[], &[a, (b"b", 132)]);
+        names.rewrite((0, 2), 128, &[], &[a]);
+        names.rewrite((0, 1), 128, &[a, (b"b", 132)], &[]);
+        names.settle(|_| true);
+        assert_eq!(text(&mut names, 131), "/a");
+        assert_eq!(text(&mut names, 132), "");
+    }
+
+    #[test]
+    fn a_loop_has_no_path() {
+        let mut names = Names::new(128);
+        replace(&mut names, 131, &[], &[(b"a", 132)]);
+        replace(&mut names, 132, &[], &[(b"b", 131)]);
+        names.settle(|_| false);
+        assert_eq!(names.path(131, &mut Paths::default()), None);
+    }
+}

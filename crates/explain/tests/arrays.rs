@@ -1,0 +1,364 @@
+//! md arrays: recordings of one disk, taken apart as md would, are explained like the disk.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "common/conserved.rs"]
+mod conserved;
+
+use conserved::assert_conserved;
+use fscost_explain::{Explained, Row, Structure, explain};
+use fscost_raid::{Geometry, Level, Map, Place, Role};
+use fscost_recording::{DiskInfo, Event, Header, Mark, Op, Recording, Writer};
+use proptest::prelude::*;
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    path::{Path, PathBuf},
+};
+
+const DATA_OFFSET: u64 = 1 << 20;
+const SECTOR: u64 = 512;
+const BITMAP_AT: u64 = 8192;
+
+fn recordings() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ext");
+    let files = std::fs::read_dir(folder).unwrap();
+    let mut found: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    found.retain(|file| file.extension().is_some_and(|e| e == "fscost"));
+    found.sort();
+    found
+}
+
+/// A member's superblock, as `mdadm --create` writes one of version 1.2 with a bitmap.
+fn superblock(geometry: &Geometry, role: usize) -> Vec<u8> {
+    let mut bytes = vec![0; 4096];
+    let level: i32 = match geometry.level {
+        Level::Linear => -1,
+        Level::Raid0 => 0,
+        Level::Raid1 => 1,
+        Level::Raid4 => 4,
+        Level::Raid5 => 5,
+        Level::Raid6 => 6,
+        Level::Raid10 => 10,
+    };
+    let sectors = geometry.member_bytes[role] / SECTOR;
+    let count = geometry.member_bytes.len();
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    put(0, &0xa92b_4efc_u32.to_le_bytes());
+    put(4, &1_u32.to_le_bytes());
+    put(8, &1_u32.to_le_bytes());
+    put(16, &[7; 16]);
+    put(72, &level.to_le_bytes());
+    put(76, &geometry.layout.to_le_bytes());
+    put(80, &sectors.to_le_bytes());
+    put(88, &((geometry.chunk_bytes / SECTOR) as u32).to_le_bytes());
+    put(92, &(count as u32).to_le_bytes());
+    put(96, &8_i32.to_le_bytes());
+    put(128, &(DATA_OFFSET / SECTOR).to_le_bytes());
+    put(136, &sectors.to_le_bytes());
+    put(144, &8_u64.to_le_bytes());
+    put(160, &(role as u32).to_le_bytes());
+    put(220, &(count as u32).to_le_bytes());
+    for member in 0..count {
+        put(256 + 2 * member, &(member as u16).to_le_bytes());
+    }
+    let words = bytes[..256 + 2 * count].chunks(4).map(|word| {
+        let mut padded = [0; 4];
+        padded[..word.len()].copy_from_slice(word);
+        u64::from(u32::from_le_bytes(padded))
+    });
+    let sum: u64 = words.sum();
+    let checksum = (sum as u32).wrapping_add((sum >> 32) as u32);
+    bytes[216..220].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+/// Takes a disk's requests apart into those of an array's members.
+struct Splitter {
+    map: Map,
+    writer: Writer,
+    /// The array's content: parity is computed of it.
+    content: Vec<u8>,
+    /// For each event of the members, the number of the disk's event.
+    origin: Vec<u64>,
+}
+
+impl Splitter {
+    fn append(&mut self, origin: u64, event: Event, content: &[u8]) {
+        self.writer.space()[..content.len()].copy_from_slice(content);
+        self.writer.append(event).unwrap();
+        self.origin.push(origin);
+    }
+
+    fn mark(&mut self, origin: u64, name: &str, at_ns: u64) {
+        let mark = Mark {
+            name: name.into(),
+            detail: serde_json::Value::Null,
+        };
+        self.writer.mark(&mark, at_ns).unwrap();
+        self.origin.push(origin);
+    }
+
+    fn on(&mut self, origin: u64, place: Place, event: Event, content: &[u8]) {
+        let event = Event {
+            disk: place.member as u16,
+            offset: DATA_OFFSET + place.offset,
+            ..event
+        };
+        self.append(origin, event, content);
+    }
+
+    /// The members' requests of a request for data, the last copy first.
+    fn data(&mut self, origin: u64, event: Event, content: &[u8]) {
+        let zeroes = vec![0; event.length as usize];
+        let new = if event.op == Op::Write {
+            content
+        } else {
+            &zeroes
+        };
+        self.content[event.offset as usize..][..new.len()].copy_from_slice(new);
+        let mut at = 0;
+        while at < event.length {
+            let (places, length) = self.map.places(event.offset + at);
+            let length = length.min(event.length - at);
+            let part = content
+                .get(at as usize..(at + length) as usize)
+                .unwrap_or_default();
+            for place in places.into_iter().rev() {
+                self.on(origin, place, Event { length, ..event }, part);
+            }
+            if event.op != Op::Discard {
+                self.parity(origin, event, event.offset + at, length);
+            }
+            at += length;
+        }
+    }
+
+    fn parity(&mut self, origin: u64, event: Event, array_offset: u64, length: u64) {
+        for place in self.map.parity_places(array_offset) {
+            let content = self.xor(place.offset, length);
+            let event = Event {
+                op: Op::Write,
+                length,
+                ..event
+            };
+            self.on(origin, place, event, &content);
+        }
+    }
+
+    /// Of all data at this offset of the members.
+    fn xor(&self, offset: u64, length: u64) -> Vec<u8> {
+        let mut sum = vec![0; length as usize];
+        for member in 0..8 {
+            if let Role::Data { array_offset, .. } = self.map.piece(member, offset).role {
+                let data = &self.content[array_offset as usize..][..length as usize];
+                sum.iter_mut()
+                    .zip(data)
+                    .for_each(|(sum, byte)| *sum ^= byte);
+            }
+        }
+        sum
+    }
+}
+
+/// The recording `path` of one disk as one of an array of this shape, and where its events came
+/// from.
+fn split(path: &Path, plain: &Explained, geometry: &Geometry, to: &Path) -> (Map, Vec<u64>) {
+    let recording = Recording::open(path).unwrap();
+    let map = Map::new(geometry).unwrap();
+    assert!(map.size_bytes() >= recording.header().disks[0].size_bytes);
+    let member = |(role, bytes): (usize, &u64)| DiskInfo {
+        name: format!("m{role}"),
+        size_bytes: DATA_OFFSET + bytes,
+        ..recording.header().disks[0].clone()
+    };
+    let header = Header {
+        disks: geometry
+            .member_bytes
+            .iter()
+            .enumerate()
+            .map(member)
+            .collect(),
+        ..recording.header().clone()
+    };
+    let mut splitter = Splitter {
+        writer: Writer::create(to, &header).unwrap(),
+        content: vec![0; map.size_bytes() as usize],
+        map,
+        origin: Vec::new(),
+    };
+    let of_md = |disk, offset, length| Event {
+        submit_ns: 0,
+        complete_ns: 0,
+        offset,
+        length,
+        content_offset: 0,
+        disk,
+        op: Op::Write,
+        fua: false,
+    };
+    for role in 0..geometry.member_bytes.len() {
+        let content = superblock(geometry, role);
+        splitter.append(u64::MAX, of_md(role as u16, 4096, 4096), &content);
+        splitter.append(u64::MAX, of_md(role as u16, BITMAP_AT, 4096), &content);
+    }
+    // A hole that was punched is zeroes, or a discard: the disk's explanation says which.
+    let written: HashSet<u64> = plain.rows.iter().map(|row| row.event).collect();
+    let mut number = 0;
+    let walk = recording.for_each_frame(true, |_, frame| {
+        for event in &frame.events {
+            let content = frame.content_of(event);
+            match event.op {
+                Op::Mark => {
+                    let name = frame.mark_of(event)?.name;
+                    splitter.mark(number, &name, event.complete_ns);
+                }
+                Op::Flush => {
+                    for disk in 0..geometry.member_bytes.len() as u16 {
+                        splitter.append(number, Event { disk, ..*event }, &[]);
+                    }
+                }
+                Op::Read => {}
+                Op::Punch if written.contains(&number) => {
+                    let event = Event {
+                        op: Op::WriteZeroes,
+                        ..*event
+                    };
+                    splitter.data(number, event, &[]);
+                }
+                Op::Punch => splitter.data(
+                    number,
+                    Event {
+                        op: Op::Discard,
+                        ..*event
+                    },
+                    &[],
+                ),
+                Op::Write | Op::Discard | Op::WriteZeroes => {
+                    splitter.data(number, *event, content);
+                }
+            }
+            number += 1;
+        }
+        Ok(true)
+    });
+    walk.unwrap();
+    splitter.writer.finish().unwrap();
+    (splitter.map, splitter.origin)
+}
+
+/// What is said of each sector: by event, place in the array and copy.
+type Said = BTreeMap<(u64, u64, u8), String>;
+
+fn say(said: &mut Said, explained: &Explained, row: &Row, event: u64, place: u64, copy: u8) {
+    for at in (0..row.length).step_by(SECTOR as usize) {
+        let path = row.path.map(|path| explained.paths.text(path).to_owned());
+        let home = row.home_offset.map(|home| home + at);
+        let text = format!(
+            "{} {:?} {home:?} {} {} {path:?} {:?}",
+            row.structure.name(),
+            row.home,
+            row.causes,
+            row.inode,
+            row.transaction
+        );
+        assert!(
+            said.insert((event, place + at, copy), text).is_none(),
+            "{row:?}"
+        );
+    }
+}
+
+fn of_disk(plain: &Explained, copies: usize) -> Said {
+    let mut said = Said::new();
+    for row in &plain.rows {
+        for copy in 0..copies {
+            say(&mut said, plain, row, row.event, row.offset, copy as u8);
+        }
+    }
+    said
+}
+
+/// Rows of data; those of md are counted by structure.
+fn of_members(explained: &Explained, map: &Map, origin: &[u64]) -> (Said, HashMap<Structure, u64>) {
+    let (mut said, mut others) = (Said::new(), HashMap::new());
+    for row in &explained.rows {
+        let inside = row.offset.checked_sub(DATA_OFFSET);
+        match inside.map(|offset| map.piece(row.disk.into(), offset).role) {
+            Some(Role::Data { array_offset, copy }) => {
+                assert_eq!(row.copy, copy, "{row:?}");
+                let event = origin[row.event as usize];
+                say(&mut said, explained, row, event, array_offset, copy);
+            }
+            role => {
+                let is_parity = matches!(role, Some(Role::Parity | Role::Syndrome));
+                assert_eq!(row.structure == Structure::Parity, is_parity, "{row:?}");
+                *others.entry(row.structure).or_insert(0) += row.length;
+            }
+        }
+    }
+    (said, others)
+}
+
+fn compare(path: &Path, geometry: &Geometry) {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("array.fscost");
+    let plain = explain(&Recording::open(path).unwrap()).unwrap();
+    let (map, origin) = split(path, &plain, geometry, &to);
+    let recording = Recording::open(&to).unwrap();
+    let explained = explain(&recording).unwrap();
+    assert_conserved(&recording, &explained);
+    let members = geometry.member_bytes.len();
+    assert_eq!(explained.families, vec![Some("ext"); members]);
+    let (said, others) = of_members(&explained, &map, &origin);
+    let wanted = of_disk(&plain, map.copies());
+    let wrong = wanted
+        .iter()
+        .filter(|(key, text)| said.get(key) != Some(text));
+    let wrong: Vec<_> = wrong
+        .map(|(key, text)| (key, text, said.get(key)))
+        .collect();
+    assert!(
+        wrong.is_empty() && said.len() == wanted.len(),
+        "{}: {geometry:?}: {} of {} sectors differ, {} said: {:#?}",
+        path.display(),
+        wrong.len(),
+        wanted.len(),
+        said.len(),
+        &wrong[..wrong.len().min(5)]
+    );
+    let of_each = 4096 * members as u64;
+    assert_eq!(others.get(&Structure::MdSuperblock), Some(&of_each));
+    assert_eq!(others.get(&Structure::MdBitmap), Some(&of_each));
+}
+
+fn shapes() -> impl Strategy<Value = Geometry> {
+    let levels = prop_oneof![
+        Just((Level::Linear, 0)),
+        Just((Level::Raid0, 2)),
+        Just((Level::Raid1, 0)),
+        Just((Level::Raid4, 0)),
+        (0_u32..6).prop_map(|layout| (Level::Raid5, layout)),
+        (0_u32..6).prop_map(|layout| (Level::Raid6, layout)),
+        prop_oneof![Just(0x102_u32), Just(0x201), Just(0x10201)].prop_map(|l| (Level::Raid10, l)),
+    ];
+    (levels, 4_usize..6, 2_u64..7, 0_u64..3).prop_map(|((level, layout), members, chunk, more)| {
+        let chunk_bytes = 1024 << chunk;
+        // The first member is larger, where that makes a difference.
+        let bytes = |role| (8 << 20) + if role == 0 { more * chunk_bytes } else { 0 };
+        Geometry {
+            level,
+            layout,
+            chunk_bytes,
+            member_bytes: (0..members).map(bytes).collect(),
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_array_is_explained_like_a_disk(geometry in shapes(), number in 0_usize..64) {
+        let recordings = recordings();
+        compare(&recordings[number % recordings.len()], &geometry);
+    }
+}
