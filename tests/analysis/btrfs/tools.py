@@ -96,24 +96,46 @@ class Image:
         }
 
 
+@dataclass(frozen=True)
+class Superblock:
+    devid: int
+    generation: int
+    fsid: bytes
+
+
+def superblock(disk: Path) -> Superblock | None:
+    """Ask dump-super; None where the disk is no member."""
+    text = subprocess.run(
+        ["btrfs", "inspect-internal", "dump-super", disk],
+        check=False,
+        capture_output=True,
+        text=True,
+    ).stdout
+    devid = re.search(r"dev_item.devid\s+(\d+)", text)
+    generation = re.search(r"^generation\s+(\d+)", text, re.MULTILINE)
+    if not devid or not generation:
+        return None
+    fsid = uuid.UUID(text.split("fsid", 1)[1].split()[0]).bytes
+    return Superblock(int(devid[1]), int(generation[1]), fsid)
+
+
 def read(disks: list[Path], at_ns: int) -> Image:
     """Ask dump-super and dump-tree."""
     image = Image(disks, at_ns)
-    for number, disk in enumerate(disks):
-        text = subprocess.run(
-            ["btrfs", "inspect-internal", "dump-super", disk],
-            check=False,
-            capture_output=True,
-            text=True,
-        ).stdout
-        devid = re.search(r"dev_item.devid\s+(\d+)", text)
-        if devid:
-            image.devices[int(devid[1])] = number
-            image.generation = max(
-                image.generation, int(re.search(r"^generation\s+(\d+)", text, re.MULTILINE)[1])
-            )
-            image.fsid = uuid.UUID(text.split("fsid", 1)[1].split()[0]).bytes
-    members = [disks[number] for number in image.devices.values()]
+    supers = [superblock(disk) for disk in disks]
+    for number, found in enumerate(supers):
+        if found:
+            image.devices[found.devid] = number
+            image.generation = max(image.generation, found.generation)
+            image.fsid = found.fsid
+    # dump-tree reads the log of its first device. A mount takes the newest device, of equals the one
+    # with the lowest id (open_fs_devices, fs/btrfs/volumes.c).
+    order = sorted(
+        (-found.generation, found.devid, disk)
+        for found, disk in zip(supers, disks, strict=True)
+        if found
+    )
+    members = [disk for _, _, disk in order]
     words = [
         "btrfs",
         "inspect-internal",

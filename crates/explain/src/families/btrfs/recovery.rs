@@ -8,6 +8,7 @@ use super::superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
 use super::volume::Volume;
 use crate::{Disks, Paths};
 use fscost_recording::Result;
+use std::cmp::Reverse;
 
 /// So many inodes of logs are named.
 const MOST_NAMED: usize = 100;
@@ -53,7 +54,10 @@ impl Recovery {
             };
             devices.join(other, member.devid);
             members.push(other);
-            if member.generation > newest.generation {
+            // Among equal ones open_fs_devices (fs/btrfs/volumes.c) takes the lowest device id. They
+            // may differ: fsync does not raise the generation, and reaches one device after another.
+            let rank = |s: &Super| (s.generation, Reverse(s.devid));
+            if rank(&member) > rank(&newest) {
                 newest = member;
             }
         }
