@@ -106,7 +106,7 @@ def test_no_verdict_is_in_the_data() -> None:
         ),
         ("strict.clean / strict_nj.clean", "strict.clean ** 2", "formula"),
         ('with = "ext3"', 'with = "ext9"', "no profile is called 'ext9'"),
-        (", at_least = 0.5, precondition", ", precondition", "has no bound"),
+        (", at_least = 0.5, neutral = 0, precondition", ", precondition", "has no bound"),
         ("factor = 2", "faktor = 2", "faktor"),
         ("[profiles]", "[profiles", "study.toml"),
     ],

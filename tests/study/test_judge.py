@@ -46,6 +46,34 @@ def test_the_whole_interval_decides(low: float, high: float, expected: Outcome) 
     assert outcome(criterion, Interval(3, (low + high) / 2, low, high)) is expected
 
 
+@pytest.mark.parametrize(
+    ("least", "most", "neutral", "low", "high", "expected"),
+    [
+        (1.5, 2.5, 1, 0.5, 0.98, Outcome.REVERSED),
+        (1.5, 2.5, 1, 0.5, 0.99, Outcome.FAILS),
+        (1.5, 2.5, 1, 2.6, 3.0, Outcome.FAILS),
+        (1.5, 2.5, None, 0.5, 0.9, Outcome.FAILS),
+        (None, 0.5, 1, 1.02, 2.0, Outcome.REVERSED),
+        (None, 0.5, 1, 0.6, 2.0, Outcome.FAILS),
+        (0.35, 0.7, 1, 1.1, 1.2, Outcome.REVERSED),
+        (0.35, 0.7, 1, 0.1, 0.2, Outcome.FAILS),
+        (0.035, 0.125, 0, -0.5, -0.02, Outcome.REVERSED),
+        (None, 0.5, 1, 0.4, 2.0, Outcome.OPEN),
+    ],
+)
+def test_the_opposite_effect_is_reversed(
+    least: float | None,
+    most: float | None,
+    neutral: float | None,
+    low: float,
+    high: float,
+    expected: Outcome,
+) -> None:
+    bounds = {"at_least": least, "at_most": most, "neutral": neutral}
+    criterion = Criterion("", Formula.parse("a.b", "m"), **bounds)
+    assert outcome(criterion, Interval(3, (low + high) / 2, low, high)) is expected
+
+
 def test_one_repetition_and_none_decide_nothing() -> None:
     criterion = Criterion("", Formula.parse("a.b", "m"), at_least=1.5)
     assert outcome(criterion, Interval(1, 100.0, None, None)) is Outcome.OPEN
@@ -57,6 +85,10 @@ def test_one_repetition_and_none_decide_nothing() -> None:
     [
         ("hh", Verdict.REPRODUCED),
         ("ff", Verdict.NOT_REPRODUCED),
+        ("rr", Verdict.REVERSED),
+        ("fr", Verdict.NOT_REPRODUCED),
+        ("hr", Verdict.PARTLY),
+        ("ro", Verdict.CANNOT_BE_TOLD),
         ("hf", Verdict.PARTLY),
         ("hfo", Verdict.PARTLY),
         ("ho", Verdict.CANNOT_BE_TOLD),
@@ -66,7 +98,7 @@ def test_one_repetition_and_none_decide_nothing() -> None:
     ],
 )
 def test_a_claim_is_what_its_criteria_are_together(outcomes: str, expected: Verdict) -> None:
-    letters = {"h": Outcome.HOLDS, "f": Outcome.FAILS, "o": Outcome.OPEN}
+    letters = {"h": Outcome.HOLDS, "f": Outcome.FAILS, "o": Outcome.OPEN, "r": Outcome.REVERSED}
     assert verdict([letters[letter] for letter in outcomes]) is expected
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from fscost.cli.output.study import json_text, markdown_text, terminal_text
-from fscost.cli.output.study_view import study_view
+from fscost.report.study import json_text, markdown_text, terminal_text
 from fscost.study import Report
+from fscost.view.study import study_view
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 MIB = 1 << 20

@@ -12,18 +12,18 @@ from fscost import run, study
 from fscost.cli.help import Command
 from fscost.cli.labs import AUTO, KERNELS, choose_lab
 from fscost.cli.lines import print_lines
-from fscost.cli.output import study as output
 from fscost.cli.output.emit import STDOUT, Outputs, write
-from fscost.cli.output.study_view import study_view
 from fscost.cli.progress import progress
 from fscost.cli.request import absolute_images, parse_options
 from fscost.cli.usage import Commands, some_path
 from fscost.errors import InputError
 from fscost.lab.base import Lab
+from fscost.report import study as output
 from fscost.results import RunResults, load
 from fscost.run import RunOutcome, RunSpec
 from fscost.view.grid import plain
 from fscost.view.run import Choice
+from fscost.view.study import study_view
 
 app = typer.Typer(
     name="study",

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from fscost.report import charts
@@ -33,11 +34,26 @@ class Figure:
 
 def figures(page: Page) -> Iterator[Figure]:
     """All that the run has data for."""
+    if "claims" in page.tables:
+        yield from of_claims(page.tables["claims"].data)
     yield from _of_run(page)
     yield from _of_models(page)
     causes = charts.largest(page.tables["causes"].data, "cause", "write_bytes")
     for each in page.kept.explained:
         yield from of_recording(each, causes)
+
+
+def of_claims(table: pa.Table) -> Iterator[Figure]:
+    """One for each claim and unit that something was measured for, in the table's order."""
+    for number in dict.fromkeys(table["claim"].to_pylist()):
+        mine = table.filter(pc.and_(pc.equal(table["claim"], number), pc.is_valid(table["median"])))
+        for place, unit in enumerate(dict.fromkeys(mine["unit"].to_pylist())):
+            yield Figure(
+                f"claim-{number}{'' if place == 0 else f'-{slug(unit)}'}",
+                "● measured, with its 95 % interval; ◇ published; the criterion holds in the band",
+                f"Claim {number}: {mine['text'][0].as_py()}. Numbers in the table below.",
+                charts.claim(mine.filter(pc.equal(mine["unit"], unit))),
+            )
 
 
 def _of_run(page: Page) -> Iterator[Figure]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from fscost import stats
 from fscost.stats import Interval
 from fscost.study.measure import Measured, Numbers, published_value
 from fscost.study.model import Claim, Criterion, Published
@@ -23,6 +24,8 @@ class Outcome(StrEnum):
 
     HOLDS = "holds"
     FAILS = "fails"
+    REVERSED = "reversed"
+    """It fails, and the effect has the other sign."""
     OPEN = "open"
     """The interval reaches over a bound, or there is none (one repetition decides nothing), or what
     was measured cannot tell."""
@@ -34,12 +37,14 @@ class Verdict(StrEnum):
     REPRODUCED = "reproduced"
     PARTLY = "partly"
     NOT_REPRODUCED = "not reproduced here"
+    REVERSED = "reversed"
     CANNOT_BE_TOLD = "cannot be told"
 
 
 RULES = (
     "A criterion holds when the whole 95 % interval of its value lies within the bounds, fails when the whole interval lies outside, and is open otherwise.",
-    "A claim is reproduced when all of its criteria hold, not reproduced here when all fail, partly when some hold and some fail; else it cannot be told.",
+    "It is reversed when it fails and the whole interval shows the opposite effect, of 2 % or more.",
+    "A claim is reproduced when all of its criteria hold, reversed when all are reversed, not reproduced here when all fail or are reversed, partly when some hold and some do not; else it cannot be told.",
 )
 
 
@@ -126,14 +131,30 @@ def outcome(criterion: Criterion, interval: Interval | None) -> Outcome:
     most = float("inf") if criterion.at_most is None else criterion.at_most
     if least <= interval.low and interval.high <= most:
         return Outcome.HOLDS
-    return Outcome.FAILS if interval.high < least or interval.low > most else Outcome.OPEN
+    if least <= interval.high and interval.low <= most:
+        return Outcome.OPEN
+    return Outcome.REVERSED if _is_reversed(criterion, interval) else Outcome.FAILS
+
+
+def _is_reversed(criterion: Criterion, interval: Interval) -> bool:
+    """True if the claimed effect is on one side of `neutral`, and the whole interval on the
+    other."""
+    neutral, low, high = criterion.neutral, interval.low, interval.high
+    if neutral is None or low is None or high is None:
+        return False
+    if criterion.at_least is not None and criterion.at_least >= neutral:
+        return high <= neutral - stats.MINIMUM_SIZE
+    return low >= neutral + stats.MINIMUM_SIZE
 
 
 def verdict(outcomes: Sequence[Outcome]) -> Verdict:
     """Of all criteria together."""
     found = set(outcomes)
-    if {Outcome.HOLDS, Outcome.FAILS} <= found:
+    failed = {Outcome.FAILS, Outcome.REVERSED}
+    if Outcome.HOLDS in found and found & failed:
         return Verdict.PARTLY
     if found == {Outcome.HOLDS}:
         return Verdict.REPRODUCED
-    return Verdict.NOT_REPRODUCED if found == {Outcome.FAILS} else Verdict.CANNOT_BE_TOLD
+    if found == {Outcome.REVERSED}:
+        return Verdict.REVERSED
+    return Verdict.NOT_REPRODUCED if found and found <= failed else Verdict.CANNOT_BE_TOLD

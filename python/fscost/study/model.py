@@ -86,14 +86,16 @@ class Precondition:
 @dataclass(frozen=True)
 class Criterion:
     """It holds when the formula's value lies within the bounds, the ends included; None is no
-    bound. One that nothing here could measure has no formula,
-    and says why: it stays open. So does one whose precondition is not met."""
+    bound. One that nothing here could measure has no formula, and says why: it stays open. So does
+    one whose precondition is not met. `neutral` is the value of no effect, where the claim has a
+    direction: the criterion is reversed when the value lies on its other side."""
 
     label: str
     formula: Formula | None
     unit: str = "ratio"
     at_least: float | None = None
     at_most: float | None = None
+    neutral: float | None = None
     because: str = ""
     precondition: Precondition | None = None
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fscost import wear
+from fscost import study, wear
+from fscost.errors import FscostError
 from fscost.results import METRICS, RunResults
 from fscost.view import tables
 from fscost.view.answers import answers
@@ -11,6 +12,7 @@ from fscost.view.grid import plain
 from fscost.view.kept import Kept, kept
 from fscost.view.modelled import Modelled, modelled
 from fscost.view.run import View, view
+from fscost.view.study import StudyView, claims, study_answers, study_view
 from fscost.view.tables import Table
 
 
@@ -25,6 +27,8 @@ class Page:
     kept: Kept
     modelled: Modelled
     damage: Sequence[str]
+    study: StudyView | None = None
+    """Published beside measured, where the run is one of a study."""
 
 
 def page(
@@ -41,15 +45,33 @@ def page(
     found = (tables.summary, tables.measures, tables.causes, tables.structures, tables.phases)
     models = modelled(results, device, array)
     made = [make(rows) for make in found]
+    sentences = answers(shown.headline, shown.why, rows, results.manifest.baseline)
+    report, unjudged = _judged(results)
+    if report is not None:
+        made.append(claims({"": report}))
+        sentences = [*study_answers(report), *sentences]
     return Page(
         results,
         shown,
-        answers(shown.headline, shown.why, rows, results.manifest.baseline),
+        sentences,
         {table.name: table for table in (*made, models.wear, models.loads)},
         kept(results),
         models,
-        [plain(line) for line in damage],
+        [plain(line) for line in (*damage, *unjudged)],
+        None if report is None else study_view(report),
     )
+
+
+def _judged(results: RunResults) -> tuple[study.Report | None, Sequence[str]]:
+    """The verdicts on the claims of a study's run; why there are none, where it names a study that
+    this version does not have."""
+    name = results.manifest.request.get("study")
+    if not name:
+        return None, ()
+    try:
+        return study.report(study.load(str(name)), results), ()
+    except FscostError as error:
+        return None, (f"the claims of the study are not judged: {error.what}",)
 
 
 def meaning(metric: str) -> str:

@@ -1,6 +1,7 @@
 """Functions from tables to figures (Altair charts), for pages, files and notebooks alike."""
 
 from fscost.report.charts.bars import causes, loads, measure, paths, phases, structures
+from fscost.report.charts.claims import claim
 from fscost.report.charts.maps import block_map, over_time, rewrites, wear_map, writes_per_place
 from fscost.report.charts.style import LARGE, largest, themed
 from fscost.report.charts.tree import tree
@@ -9,6 +10,7 @@ __all__ = [
     "LARGE",
     "block_map",
     "causes",
+    "claim",
     "largest",
     "loads",
     "measure",

@@ -24,7 +24,10 @@ from fscost.view.tables import SUMMARY, Table
 from fscost.view.units import human, human_bytes, human_ratio, slug
 
 RAW = "samples"
-_TEXTS = ("profile", "cause", "structure", "phase", "metric", "verdict", "unit", "disk")
+_TEXTS = (
+    *("profile", "cause", "structure", "phase", "metric", "verdict", "unit", "disk"),
+    *("text", "kernel", "criterion", "outcome"),
+)
 _HEADERS = {
     "ratio_low": "ratio, low end",
     "ratio_high": "ratio, high end",

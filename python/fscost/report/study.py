@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fscost.cli.output.emit import write
-from fscost.cli.output.study_view import Section, StudyView, disk_rows, study_view
+from fscost import files
 from fscost.report import activity, document, markdown
 from fscost.report.width import columns
 from fscost.study import JudgedClaim, Measured, Report
 from fscost.view.grid import Grid
+from fscost.view.study import Section, StudyView, disk_rows, study_view
 
 STUDY_MARKDOWN, STUDY_JSON = "study.md", "study.json"
 _LONGEST_WORD = 14
@@ -24,6 +24,7 @@ _STYLES = {
     "reproduced": "green",
     "holds": "green",
     "not reproduced here": "red",
+    "reversed": "red",
     "fails": "red",
     "partly": "yellow",
     "cannot be told": "dim",
@@ -37,7 +38,8 @@ def keep(report: Report) -> None:
         (STUDY_MARKDOWN, markdown_text(study_view(report))),
         (STUDY_JSON, json_text(report)),
     ):
-        write(report.results.folder / name, text)
+        with files.replacing(report.results.folder / name) as file:
+            file.write(text.encode("utf-8", "replace"))
     if report.study.has_activity:
         activity.keep(report.results)
 

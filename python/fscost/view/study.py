@@ -5,6 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
+from fscost import study
 from fscost.stats import Row, summarise
 from fscost.study import (
     MORE_MAY_DECIDE,
@@ -18,12 +21,13 @@ from fscost.study import (
     Report,
     ReportedLine,
     Study,
-    Table,
+    Verdict,
     is_too_small,
 )
 from fscost.view.by_disk import by_disk
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.run import conditions, problems
+from fscost.view.tables import Table
 from fscost.view.units import human, human_bytes, human_seconds
 
 _UNSEEN = 0.005
@@ -45,6 +49,8 @@ class Section:
     title: str
     grid: Grid | None = None
     lines: Sequence[str] = ()
+    claim: int | None = None
+    """Number of the claim that it is about, as in `claims`."""
 
 
 @dataclass(frozen=True)
@@ -59,23 +65,24 @@ class StudyView:
 
 def study_view(report: Report, *, is_by_disk: bool = False) -> StudyView:
     """Everything computed; nothing printed. `is_by_disk`: with a table of what each disk received."""
-    study, results = report.study, report.results
+    found, results = report.study, report.results
     sections = [_verdicts(report)]
     for findings in report.findings:
         if findings.comparisons:
-            sections.append(_comparisons(study, findings))
+            sections.append(_comparisons(found, findings))
         sections += [
-            _section(study.published, table, lines, _at(findings))
+            _section(found.published, table, lines, _at(findings))
             for table, lines in findings.tables
         ]
     if is_by_disk:
         disks = by_disk(disk_rows(report), results.manifest.profile_names)
         sections.append(Section(disks.title, disks))
-    for index in range(len(study.claims)):
+    for index in range(len(found.claims)):
         sections.append(
             _claim(
-                study.published,
+                found.published,
                 [(_at(findings), findings.claims[index]) for findings in report.findings],
+                index + 1,
             )
         )
     sections.append(
@@ -85,7 +92,7 @@ def study_view(report: Report, *, is_by_disk: bool = False) -> StudyView:
     )
     notes = [
         f"{ref.profile}.{ref.phase}.{ref.metric}: {note}"
-        for ref, note in study.published.notes.items()
+        for ref, note in found.published.notes.items()
     ]
     if notes:
         sections.append(Section("On the published figures", None, notes))
@@ -93,11 +100,81 @@ def study_view(report: Report, *, is_by_disk: bool = False) -> StudyView:
     if wrong:
         sections.append(Section("Skipped and failed", None, wrong))
     return StudyView(
-        title=f"Study {study.name}: {study.title}",
-        about=[" ".join(study.method.split()), f"Published: {study.source}. {study.url}"],
+        title=f"Study {found.name}: {found.title}",
+        about=[" ".join(found.method.split()), f"Published: {found.source}. {found.url}"],
         sections=sections,
         folder=str(results.folder),
     )
+
+
+_CLAIMS = {
+    "claim": pa.int64(),
+    "text": pa.string(),
+    "kernel": pa.string(),
+    "criterion": pa.string(),
+    "unit": pa.string(),
+    **dict.fromkeys(("at_least", "at_most", "published", "median", "low", "high"), pa.float64()),
+    "n": pa.int64(),
+    "outcome": pa.string(),
+    "verdict": pa.string(),
+}
+
+
+def claims(reports: Mapping[str, Report]) -> Table:
+    """A line for each criterion of each claim, under each kernel: what decided the verdicts.
+    `reports`: runs of one study by what stands for the kernel where a run has one only."""
+    rows = []
+    for name, report in reports.items():
+        for number in range(len(report.study.claims)):
+            for findings in report.findings:
+                judged = findings.claims[number]
+                rows += [
+                    {
+                        "claim": number + 1,
+                        "text": judged.claim.text,
+                        "kernel": plain(findings.kernel) or name,
+                        "verdict": judged.verdict.value,
+                        **_decided(entry),
+                    }
+                    for entry in judged.criteria
+                ]
+    data = pa.Table.from_pylist(rows, pa.schema(list(_CLAIMS.items())))
+    units = dict.fromkeys(("at_least", "at_most", "published", "median", "low", "high"), "unit")
+    return Table("claims", "What decided each verdict", data, units)
+
+
+def _decided(entry: JudgedCriterion) -> dict[str, object]:
+    criterion, interval = entry.criterion, entry.measured.interval
+    return {
+        "criterion": criterion.label,
+        "unit": criterion.unit,
+        "at_least": criterion.at_least,
+        "at_most": criterion.at_most,
+        "published": entry.published,
+        "median": interval and interval.median,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+        "n": 0 if interval is None else interval.n,
+        "outcome": entry.outcome.value,
+    }
+
+
+def verdict_counts(findings: Findings) -> str:
+    """How many claims have each verdict, in words."""
+    counts = Counter(judged.verdict for judged in findings.claims)
+    return ", ".join(f"{counts[each]} {each.value}" for each in Verdict if counts[each])
+
+
+def study_answers(report: Report) -> list[str]:
+    """A sentence for each kernel."""
+    return [
+        f"Of {len(findings.claims)} claims{_under(findings)}: {verdict_counts(findings)}."
+        for findings in report.findings
+    ]
+
+
+def _under(findings: Findings) -> str:
+    return f" under Linux {plain(findings.kernel)}" if findings.kernel else ""
 
 
 def disk_rows(report: Report) -> list[Row]:
@@ -153,13 +230,13 @@ def _more_repetitions(report: Report, judged: Sequence[JudgedCriterion]) -> list
     return [plain(f"More repetitions may decide {len(undecided)} of the open criteria: {command}")]
 
 
-def _comparisons(study: Study, findings: Findings) -> Section:
+def _comparisons(found: Study, findings: Findings) -> Section:
     rows: list[Sequence[str]] = []
     for comparison, changes in findings.comparisons:
         title = comparison.title
         for change in changes:
             texts = [
-                study.published.texts.get(study.reference(short, change.phase), "")
+                found.published.texts.get(found.reference(short, change.phase), "")
                 for short in (comparison.with_, comparison.without)
             ]
             rows += [
@@ -199,7 +276,9 @@ def _measured(change: Change) -> Sequence[str]:
     )
 
 
-def _section(published: Published, table: Table, lines: Sequence[ReportedLine], at: str) -> Section:
+def _section(
+    published: Published, table: study.Table, lines: Sequence[ReportedLine], at: str
+) -> Section:
     """Times by an emulated guest's clock are called virtual: in the title where all lines are, else each by itself."""
     virtual = [any(measured.is_virtual for measured in line.measured.values()) for line in lines]
     labels = [
@@ -213,7 +292,7 @@ def _section(published: Published, table: Table, lines: Sequence[ReportedLine], 
 
 
 def _upright(
-    published: Published, table: Table, lines: Sequence[ReportedLine], labels: Sequence[str]
+    published: Published, table: study.Table, lines: Sequence[ReportedLine], labels: Sequence[str]
 ) -> Grid:
     header = [
         "",
@@ -232,7 +311,7 @@ def _upright(
 
 
 def _turned(
-    published: Published, table: Table, lines: Sequence[ReportedLine], labels: Sequence[str]
+    published: Published, table: study.Table, lines: Sequence[ReportedLine], labels: Sequence[str]
 ) -> Grid:
     """A row for each profile, and above it one of what was published."""
     rows: list[Sequence[str]] = []
@@ -251,7 +330,7 @@ def _figure(published: Published, line: ReportedLine, short: str) -> str:
     return published.text(line.line.cells[short]) or _number(line.published[short], line.line.unit)
 
 
-def _claim(published: Published, under: Sequence[tuple[str, JudgedClaim]]) -> Section:
+def _claim(published: Published, under: Sequence[tuple[str, JudgedClaim]], number: int) -> Section:
     """Each criterion under one kernel and the next; verdicts are by kernel."""
     claim = under[0][1].claim
     rows = [
@@ -276,6 +355,7 @@ def _claim(published: Published, under: Sequence[tuple[str, JudgedClaim]]) -> Se
         f"{claim.text}: {verdicts}",
         Grid("", ("", "holds when", "published", "measured", "n", ""), rows),
         lines,
+        number,
     )
 
 

@@ -1,0 +1,94 @@
+"""Claims: what was measured beside what was published, and where a criterion holds."""
+
+import textwrap
+from typing import Any
+
+import altair as alt
+import pyarrow as pa
+
+from fscost.report.charts.style import BAR, inline
+
+_LETTERS, _LINE = 26, 15
+"""Of a row's name: letters in a line, and its height."""
+_ROOM = 0.15
+"""Of the axis, where a bound is open."""
+_FORMATS = {"percent": ".0%", "s": "~s", "bytes": "~s"}
+_OUTCOMES = {"holds": "#4477AA", "fails": "#EE6677", "reversed": "#AA3377", "open": "#999999"}
+_BAND, _PUBLISHED = "#228833", "#888888"
+
+
+def claim(table: pa.Table) -> Any:
+    """Criteria of one claim and one unit: criterion, kernel, unit, at_least, at_most, published,
+    median, low, high, outcome."""
+    rows = [row for row in table.to_pylist() if row["median"] is not None]
+    least, most = _ends(rows)
+    data = inline(pa.Table.from_pylist([_shown(row, least, most) for row in rows]))
+    names = list(dict.fromkeys(_name(row) for row in rows))
+    scale = alt.Scale(domain=[least, most], nice=False, zero=False)
+    axis = alt.Axis(title=None, tickCount=5, format=_FORMATS.get(rows[0]["unit"], "~r"))
+    labels = alt.Axis(labelExpr="split(datum.label, '\\n')")
+    base = alt.Chart(data).encode(y=alt.Y("name:N", sort=names, title=None, axis=labels))
+    band = base.mark_bar(color=_BAND, opacity=0.2, height=BAR).encode(
+        x=alt.X("from:Q", scale=scale, axis=axis), x2="to:Q"
+    )
+    used = [outcome for outcome in _OUTCOMES if any(row["outcome"] == outcome for row in rows)]
+    colour = alt.Color(
+        "outcome:N",
+        title=None,
+        scale=alt.Scale(domain=used, range=[_OUTCOMES[outcome] for outcome in used]),
+    )
+    interval = base.mark_rule(strokeWidth=3, clip=True).encode(
+        x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q", color=colour
+    )
+    measured = base.mark_point(filled=True, size=90, clip=True, opacity=1).encode(
+        x=alt.X("median:Q", scale=scale, axis=axis),
+        color=colour,
+        tooltip=[
+            *(alt.Tooltip(f"{name}:N") for name in ("criterion", "kernel", "outcome")),
+            *(
+                alt.Tooltip(f"{name}:Q", format=".4g")
+                for name in ("published", "median", "low", "high")
+            ),
+        ],
+    )
+    published = base.mark_point(
+        shape="diamond", filled=False, size=90, strokeWidth=2, color=_PUBLISHED, clip=True
+    ).encode(x=alt.X("published:Q", scale=scale, axis=axis))
+    lines = max(name.count("\n") + 1 for name in names)
+    height = alt.Step(max(BAR + 6, _LINE * lines + 4))
+    return (band + interval + published + measured).properties(height=height)
+
+
+def _ends(rows: list[dict[str, Any]]) -> tuple[float, float]:
+    """Of the axis. An interval that is wider than everything else is cut off."""
+    fixed = [
+        row[name]
+        for row in rows
+        for name in ("median", "published", "at_least", "at_most")
+        if row[name] is not None
+    ]
+    least, most = min(fixed), max(fixed)
+    span = (most - least) or abs(most) or 1.0
+    lows = [row["low"] for row in rows if row["low"] is not None]
+    highs = [row["high"] for row in rows if row["high"] is not None]
+    room = span * _ROOM
+    return (
+        max(min([least, *lows]), least - span) - room,
+        min(max([most, *highs]), most + span) + room,
+    )
+
+
+def _shown(row: dict[str, Any], least: float, most: float) -> dict[str, Any]:
+    """A row of the table with its name, and its band within the axis."""
+    columns = ("criterion", "kernel", "outcome", "published", "median", "low", "high")
+    return {
+        **{name: row[name] for name in columns},
+        "name": _name(row),
+        "from": least if row["at_least"] is None else row["at_least"],
+        "to": most if row["at_most"] is None else row["at_most"],
+    }
+
+
+def _name(row: dict[str, Any]) -> str:
+    at = f" @{row['kernel']}" if row["kernel"] else ""
+    return "\n".join(textwrap.wrap(row["criterion"] + at, _LETTERS))
