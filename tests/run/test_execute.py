@@ -65,14 +65,14 @@ def test_the_manifest_says_what_was_asked_and_what_was_found(spec: Make, go: Go)
 def test_narrow_at_once_stops_at_the_minimum(spec: Make, go: Go) -> None:
     outcome = go(spec(stopping=StoppingRule(3, 10)), FakeLab(noise=0.001))
     assert len(outcome.results.manifest.cells) == 9
-    assert "within the ± 2.0% asked for" in outcome.results.manifest.stopped_because
+    assert "within the ± 2.0 % asked for" in outcome.results.manifest.stopped_because
 
 
 def test_wide_goes_on_to_the_maximum(spec: Make, go: Go) -> None:
     outcome = go(spec(stopping=StoppingRule(3, 5)), FakeLab(noise=0.2))
     assert len(outcome.results.manifest.cells) == 15
     assert "5 repetitions, the most asked for" in outcome.results.manifest.stopped_because
-    assert "not within" in outcome.results.manifest.stopped_because
+    assert "not to the" in outcome.results.manifest.stopped_because
 
 
 def test_the_time_cap_never_cuts_a_repetition(spec: Make, go: Go) -> None:

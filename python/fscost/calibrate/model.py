@@ -172,7 +172,7 @@ def _hard_disk(
     section.put(
         "track_seek_us",
         track_seek_us,
-        f"random reads of 4 KiB in {SHORT_SHARE:.0%} of the device, mean",
+        f"random reads of 4 KiB in {SHORT_SHARE * 100:.0f} % of the device, mean",
     )
     section.put(
         "full_seek_us", track_seek_us + slope_us, "random reads of 4 KiB on all of it, mean"

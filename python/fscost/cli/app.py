@@ -46,7 +46,7 @@ COMMANDS = {
     "devices": "List the devices whose wear and latency are modelled, with the source of each number.",
     "calibrate": "Measure a block device with fio, and write its model as TOML.",
     "profiles": "List the profiles that have a name of their own, one line each.",
-    "workloads": "List the built-in workloads: name, the most that a cell writes, and what it does.",
+    "workloads": "List the built-in workloads, or show the options and steps of one.",
     "doctor": "Look at what the labs need; exit 2 when no cell can run here in either.",
     "schema": "Print the JSON Schema of suite files, or of a command's --json output.",
     "completion": 'Print the completion script of a shell: eval "$(fscost completion bash)".',

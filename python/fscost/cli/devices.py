@@ -58,8 +58,8 @@ def _sections(device: Any) -> Iterator[str]:
     if "wear" in device.sections:
         worn = wear.of_file(device)
         yield "\n[wear]"
-        yield f"spare {worn.spare:.1%} of its NAND"
-        yield f"over-provisioning {worn.over_provisioning:.1%} of its capacity"
+        yield f"spare {worn.spare * 100:.1f} % of its NAND"
+        yield f"over-provisioning {worn.over_provisioning * 100:.1f} % of its capacity"
         meanings = {each.name: each.meaning for each in wear.PARAMETERS.values()}
         yield from _values(worn.values, meanings, worn.sources)
     if "latency" in device.sections:

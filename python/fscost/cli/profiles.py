@@ -1,12 +1,33 @@
 """`fscost profiles`: what can be named after --on."""
 
+from typing import Annotated
+
+import typer
+
 from fscost import profile
 from fscost.cli.lines import print_lines
+from fscost.errors import InputError, did_you_mean
 
 
-def profiles() -> None:
+def profiles(
+    wanted: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TYPE",
+            help="List the profiles of one file system, for example ext4.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
     """List the profiles that have a name of their own, one line each."""
-    print_lines([(found.name, found.summary) for found in profile.catalogue()])
+    found = [each for each in profile.catalogue() if wanted in (None, each.type)]
+    if not found:
+        types = sorted({each.type for each in profile.catalogue()})
+        raise InputError(
+            f"no profile of '{wanted}' has a name of its own",
+            did_you_mean(str(wanted), types) or f"file systems: {', '.join(types)}",
+        )
+    print_lines([(each.name, each.summary) for each in found])
     print(
         "\nAny other: the type, mkfs's own flags, then -o and mount options, as in --on 'ext4 -O ^has_journal -o noatime';"
     )

@@ -1,17 +1,90 @@
 """`fscost workloads`: what can be named after --workload."""
 
+import sys
+import textwrap
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
 from fscost import workload
+from fscost.cli.completion import workloads as names
 from fscost.cli.lines import print_lines
+from fscost.report.width import given_columns
+from fscost.view.grid import plain
+
+_MIB = 1 << 20
 
 
-def workloads() -> None:
-    """List the built-in workloads: name, the most that a cell writes, and what it does."""
+def workloads(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Show one workload: its options and steps.",
+            autocompletion=names,
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """List the built-in workloads, or show the options and steps of one."""
+    if name is None:
+        _list()
+    else:
+        _describe(workload.resolve(name))
+
+
+def _list() -> None:
     found = workload.catalogue()
     width = max(len(each.name) for each in found)
     entries = []
     for each in found:
         size_bytes = workload.resolve(each.name).write_bytes_estimate or 0
-        size = f"{size_bytes >> 20} MiB"
+        size = f"{size_bytes // _MIB} MiB"
         entries.append((f"{each.name:{width}}  {size:>8}", each.summary))
     print_lines(entries)
-    print("\nAny other: a command of yours, as in `fscost compare -- make -j2`")
+    print("\nOptions and steps of one: `fscost workloads NAME`")
+    print("Any other workload: a command of yours, as in `fscost compare -- make -j2`")
+
+
+def _describe(found: workload.Workload) -> None:
+    declared = next(each.options for each in workload.catalogue() if each.name == found.name)
+    values = dict(found.options)
+    for line in _wrapped(f"{found.name}: {found.summary}"):
+        print(line)
+    estimate_bytes = found.write_bytes_estimate or 0
+    print(
+        f"A cell writes up to {estimate_bytes // _MIB} MiB; "
+        f"the disk needs {found.disk_bytes // _MIB} MiB or more"
+    )
+    if found.needs_tools:
+        print(f"Programs: {', '.join(found.needs_tools)}")
+    if found.only_types:
+        print(f"File systems: {', '.join(found.only_types)}")
+    if declared:
+        print("\nOptions (--set NAME=VALUE)")
+        print_lines(
+            [
+                (f"  {option.name}={values[option.name]}", _meaning(option))
+                for option in declared.values()
+            ]
+        )
+    print("\nSteps")
+    for step in found.steps:
+        print("\n".join(_step(step)))
+
+
+def _meaning(option: workload.Option) -> str:
+    choices = ": " + ", ".join(option.choices) if option.choices else ""
+    return f"{option.summary}{choices}{'; --scale multiplies it' if option.scaled else ''}"
+
+
+def _step(step: workload.Step) -> Iterator[str]:
+    yield f"  {step.name}{'' if step.measured else ' (not measured)'}"
+    for line in step.shell.strip().splitlines():
+        yield plain(f"    {line}".rstrip())
+
+
+def _wrapped(text: str) -> list[str]:
+    columns = given_columns(sys.stdout)
+    return [text] if columns is None else textwrap.wrap(text, columns, break_on_hyphens=False)

@@ -48,7 +48,7 @@ def narrow(rule: StoppingRule, results: RunResults, running: Sequence[str]) -> b
     """Whether the interval of the rule's metric is within its precision for each profile's
     total."""
     widest = _widest(rule, results, running)
-    return widest is not None and widest <= rule.precision
+    return widest is not None and widest[0] <= rule.precision
 
 
 def repetition_s(cells: Sequence[CellRecord], running: Sequence[str]) -> float:
@@ -79,13 +79,16 @@ def remaining_s(
     return min(earliest, cap), min(latest, cap)
 
 
-def _widest(rule: StoppingRule, results: RunResults, running: Sequence[str]) -> float | None:
-    """None when some profile has no interval yet."""
+def _widest(
+    rule: StoppingRule, results: RunResults, running: Sequence[str]
+) -> tuple[float, str] | None:
+    """The widest interval and its profile; None when some profile has no interval yet."""
     found = stats.half_widths(results.samples, rule.metric)
     widths = [
-        found[profile].relative_half_width if profile in found else None for profile in running
+        (found[profile].relative_half_width if profile in found else None, profile)
+        for profile in running
     ]
-    known = [width for width in widths if width is not None]
+    known = [(width, profile) for width, profile in widths if width is not None]
     return max(known) if known and len(known) == len(widths) else None
 
 
@@ -93,6 +96,8 @@ def _precision(rule: StoppingRule, results: RunResults, running: Sequence[str]) 
     widest = _widest(rule, results, running)
     if widest is None:
         return f"{rule.metric} has no interval"
-    word = "within" if widest <= rule.precision else "not within"
-    known = f"± {widest:.1%}" if widest < _USELESS else f"± more than {_USELESS:.0%}"
-    return f"{rule.metric} is known to {known}, {word} the ± {rule.precision:.1%} asked for"
+    width, profile = widest
+    known = f"± {width * 100:.1f} %" if width < _USELESS else f"± more than {_USELESS * 100:.0f} %"
+    if width <= rule.precision:
+        return f"{rule.metric} is known to {known}, within the ± {rule.precision * 100:.1f} % asked for"
+    return f"{rule.metric} of {profile} is known to {known}, not to the ± {rule.precision * 100:.1f} % asked for"

@@ -52,7 +52,7 @@ def disk_times(results: RunResults, rows: Sequence[Row], profiles: Sequence[str]
                     plain(profile),
                     plain(f"{disk}: {model}"),
                     *latencies,
-                    NOTHING if busy is None else f"{busy:.0%}",
+                    NOTHING if busy is None else f"{busy * 100:.0f} %",
                     NOTHING if depth is None else human_count(round(depth, 1)),
                     NOTHING if late is None else human_ns(late),
                 ]

@@ -35,7 +35,7 @@ def grid(loads: Sequence[Loaded]) -> Grid:
                     human_bytes(member["redundant_write_bytes"]),
                     human_bytes(member["read_bytes"]),
                     human_bytes(member["preread_bytes"]),
-                    NOTHING if used is None else f"{used:.1%}",
+                    NOTHING if used is None else f"{used * 100:.1f} %",
                 ]
             )
     header = ("member", "written", "writes", "redundant", "read", "read for parity", "util")

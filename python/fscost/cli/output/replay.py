@@ -114,7 +114,7 @@ def _time(ns: float | None) -> str:
 
 
 def _share(share: float | None) -> str:
-    return NOTHING if share is None else f"{share:.1%}"
+    return NOTHING if share is None else f"{share * 100:.1f} %"
 
 
 def _number(value: float | None) -> str:

@@ -164,7 +164,7 @@ def _summary(report: Report) -> Grid:
                 _bytes(nand),
                 _ratio(median([each.device_amplification for each in wears])),
                 *([] if report.is_sweep else [whole]),
-                f"{first.wear.effective_spare:.1%}",
+                f"{first.wear.effective_spare * 100:.1f} %",
                 _terabytes(median([each.life.host_write_bytes for each in wears])),
                 _count(median([each.life.runs for each in wears])),
                 _years(median([each.life.years(report.rate) for each in wears])),
@@ -185,7 +185,7 @@ def _notes(report: Report) -> Iterator[str]:
     spare = (
         ""
         if report.is_sweep
-        else f"; spare {first.nominal_spare:.1%} nominal, {first.effective_spare:.1%} effective"
+        else f"; spare {first.nominal_spare * 100:.1f} % nominal, {first.effective_spare * 100:.1f} % effective"
     )
     yield (
         f"Model: {geometry['blocks']:,} blocks of {block}, pages of {page}, mapped in {human_bytes(unit)}, as large as {size}"
@@ -199,7 +199,7 @@ def _notes(report: Report) -> Iterator[str]:
     most = max(each.wear.passes for each in report.entries)
     setup, workload = ("", "trace") if report.is_trace else ("setup once, ", "workload")
     yield (
-        f"Preconditioning: {setup}{first.filled:.0%} of the device filled with data that is never"
+        f"Preconditioning: {setup}{first.filled * 100:.0f} % of the device filled with data that is never"
         f" rewritten, then the {workload} up to {most:,} times, {settled}."
     )
     rated = device.values["rated_write_bytes"]
