@@ -23,6 +23,8 @@ def served_device(model: str, size_bytes: int, folder: Path) -> Iterator[Path]:
     command += ["--completions", folder / "completions", "--control-fd", str(theirs.fileno())]
     command += ["--disk", f"main={size_bytes}", "--model", f"main={folder / 'model.toml'}"]
     with ours, theirs, subprocess.Popen(command, pass_fds=[theirs.fileno()]) as server:
+        # A server that ends is noticed.
+        theirs.close()
         try:
             _, [mount], _, _ = socket.recv_fds(ours, 1 << 16, 1)
             file = os.open("main", os.O_RDWR, dir_fd=mount)
