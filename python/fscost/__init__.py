@@ -1,5 +1,6 @@
 """What a file system and its options really cost on flash, and why.
 
+run = fscost.compare("ext4", "xfs", command="make -j2")   # measures; the same as an object
 run = fscost.load("fscost-runs/NAME")   # samples, rows, explain(), wear(), figures, report()
 bytes = fscost.explain("recording.fscost")   # a row for each written extent
 
@@ -10,9 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fscost.api import Run, explain, load
+    from fscost.api import Request, Run, compare, explain, load
 
-__all__ = ["Run", "explain", "load"]
+__all__ = ["Request", "Run", "compare", "explain", "load"]
 
 
 def __getattr__(name: str) -> Any:

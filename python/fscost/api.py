@@ -1,6 +1,7 @@
 """What `import fscost` offers to notebooks and scripts."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,15 @@ from fscost import wear as _wear
 from fscost.errors import InputError
 from fscost.report.figures import figures
 from fscost.report.html import html_text
+from fscost.request import AUTO, Place, Request, absolute, around, prepared, with_range
 from fscost.results import RunResults, kept_recording
 from fscost.results import load as _load
+from fscost.run import execute
 from fscost.view.page import Page, page
 
-__all__ = ["Run", "explain", "load", "report", "wear"]
+__all__ = ["Request", "Run", "compare", "explain", "load", "report", "wear"]
+
+_NO_OPTIONS = Request()
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,47 @@ class Run:
     @cached_property
     def _page(self) -> Page:
         return page(self.results)
+
+
+def compare(
+    *profiles: str,
+    command: str | Sequence[str] = (),
+    workload: str | None = None,
+    repetitions: int | None = None,
+    out: Path | str | None = None,
+    lab: str = AUTO,
+    options: Request = _NO_OPTIONS,
+    say: Callable[[str], None] = lambda _: None,
+) -> Run:
+    """Measure a command or a built-in workload on each profile, as `fscost compare` does.
+
+    `profiles` are spelled as after --on, `command` is a text for the shell or a list of words.
+    `repetitions` is exact. `out` is the run's folder; without it, one in `fscost-runs` is made.
+    `lab` is "native", "vm" or "auto". `options` has every other option of `fscost compare`, under
+    its name: `Request(scale=0.2, ssd="sd-card")`. `say` is called with each remark.
+
+    Cells that failed are in `results.manifest.failed`. InputError for a request that cannot be
+    satisfied, HostError where the lab cannot run, KeyboardInterrupt for an interrupted run."""
+    words = (command,) if isinstance(command, str) else tuple(command)
+    given: dict[str, Any] = {}
+    if profiles:
+        given["on"] = profiles
+    if words:
+        given["command"] = words
+    if workload is not None:
+        given["workload"] = workload
+    if repetitions is not None:
+        given |= {"min_repetitions": repetitions, "max_repetitions": repetitions}
+    asked = replace(options, **given)
+    changed = [name for name, value in asdict(asked).items() if value != getattr(Request, name)]
+    asked = absolute(with_range(asked, changed))
+    place = Place(lab, None if out is None else Path(out))
+    found = prepared(asked, place, say, ["fscost.compare"])
+    with around(asked.setup, asked.cleanup, say):
+        outcome = execute(found.spec, found.lab, None, found.lock)
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    return Run(outcome.results)
 
 
 def explain(recording: Path | str) -> analyze.Explanation:

@@ -11,8 +11,8 @@ from jsonschema import ValidationError
 from tests.schemas import valid, validator
 
 from fscost.cli.output import schemas
-from fscost.cli.request import Request
 from fscost.report import document
+from fscost.request import Request
 from fscost.results import load
 
 Run = Callable[..., Any]

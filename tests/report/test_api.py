@@ -32,14 +32,34 @@ def test_a_run_is_an_object_with_tables_figures_and_a_page(
         run.explain("xfs")
 
 
+def test_compare_measures_what_it_is_asked(tmp_path: Path) -> None:
+    said: list[str] = []
+    asked = fscost.Request(seed=7, name="asked", keep="none", setup=("true",))
+    run = fscost.compare(
+        *("ext4", "xfs"),
+        command="true",
+        repetitions=2,
+        out=tmp_path / "run",
+        lab="fake:",
+        options=asked,
+        say=said.append,
+    )
+    manifest = run.results.manifest
+    assert (manifest.name, manifest.seed, manifest.profile_names) == ("asked", 7, ["ext4", "xfs"])
+    assert manifest.request["command"] == ["true"]
+    assert {row["n"] for row in run.rows.to_pylist()} == {2}
+    assert run.samples.equals(load(tmp_path / "run").samples)
+    assert said == ["--setup true"]
+    with pytest.raises(InputError, match="--workload goes with"):
+        fscost.compare("ext4", command="true", workload="small-files", lab="fake:")
+
+
 NOTEBOOK = Path(__file__).parents[2] / "docs/notebook.ipynb"
 
 
 @pytest.mark.root
-def test_the_notebook_runs(real_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last expressions have values, which a notebook shows."""
-    (tmp_path / "fscost-runs").mkdir()
-    (tmp_path / "fscost-runs/latest").symlink_to(real_run)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     shown = []

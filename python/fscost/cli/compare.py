@@ -1,27 +1,19 @@
 """`fscost compare`: the front door."""
 
-import sys
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
 
 import typer
 
-from fscost import devices
 from fscost.cli import options
-from fscost.cli.labs import AUTO
-from fscost.cli.measure import Place, measure, several
+from fscost.cli.lines import say
+from fscost.cli.measure import measure, several
 from fscost.cli.output.emit import Outputs
-from fscost.cli.request import (
-    Request,
-    absolute_images,
-    absolute_models,
-    resumed,
-    with_range,
-)
 from fscost.cli.variants import variants
 from fscost.errors import InputError
+from fscost.request import AUTO, Place, Request, absolute, resumed, with_range
 from fscost.results import load
-from fscost.view.grid import plain
 from fscost.view.run import Choice
 
 
@@ -100,47 +92,8 @@ def compare(
             )
         min_repetitions = max_repetitions = repetitions
         given += ["min_repetitions", "max_repetitions"]
-    asked = Request(
-        on=tuple(on or ()),
-        baseline=baseline,
-        workload=workload,
-        command=tuple(map(_with_here, command or ())),
-        setup=tuple(map(_with_here, setup or ())),
-        prepare=tuple(map(_with_here, prepare or ())),
-        conclude=tuple(map(_with_here, conclude or ())),
-        cleanup=tuple(map(_with_here, cleanup or ())),
-        name=name,
-        env=tuple(env or ()),
-        ignore_failure=ignore_failure,
-        per=per,
-        fill=fill,
-        age=age,
-        aged=aged,
-        scale=scale,
-        source=None if source is None else str(source.absolute()),
-        set=tuple(set_ or ()),
-        seed=seed,
-        size=size,
-        min_repetitions=min_repetitions,
-        max_repetitions=max_repetitions,
-        max_minutes=max_minutes,
-        metric=metric,
-        precision=precision,
-        settle=settle,
-        drop_caches=drop_caches,
-        probe=probe,
-        keep=keep,
-        device=None if device is None else str(Path(device).absolute()),
-        timeout=timeout,
-        max_recording=max_recording,
-        writable=tuple(str(Path(each).resolve()) for each in writable or ()),
-        network=network,
-        ssd=_absolute_device(ssd),
-        kernel=tuple(absolute_images(kernel or ())),
-        modules=tuple(str(Path(each).absolute()) for each in modules or ()),
-        disk=tuple(absolute_models(disk or ())),
-        logical_block_size=logical_block_size,
-        physical_block_size=physical_block_size,
+    asked = _asked(
+        {**context.params, "min_repetitions": min_repetitions, "max_repetitions": max_repetitions}
     )
     place = Place(lab, out, resume, trust, tuple(erase_device or ()), force, dry_run)
     if resume is not None:
@@ -149,7 +102,7 @@ def compare(
             raise InputError(f"--resume and {option} cannot be combined", f"drop {option}")
         before = load(resume, trust=trust).manifest
         asked = resumed(before.request, asked, given, resume)
-        print(plain(f"resuming {resume}: {asked.command_line()}"), file=sys.stderr)
+        say(f"resuming {resume}: {asked.command_line()}")
         place = replace(place, lab=before.lab if lab == AUTO else lab)
         found = {"": asked}
     else:
@@ -165,14 +118,13 @@ def compare(
     raise typer.Exit(outcome.exit_code)
 
 
-def _with_here(text: str) -> str:
-    """`{here}` is the folder that fscost was started in."""
-    return text.replace("{here}", str(Path.cwd())) if "{here}" in text else text
-
-
-def _absolute_device(name: str | None) -> str | None:
-    """What --ssd was given: a file from anywhere, a name as it is."""
-    return str(Path(name).absolute()) if name is not None and devices.is_file_name(name) else name
+def _asked(values: Mapping[str, Any]) -> Request:
+    """The options that a request has, by their names."""
+    found: dict[str, Any] = {}
+    for field in fields(Request):
+        value = values["set_" if field.name == "set" else field.name]
+        found[field.name] = tuple(value or ()) if isinstance(field.default, tuple) else value
+    return absolute(Request(**found))
 
 
 def _given(context: typer.Context) -> list[str]:

@@ -11,6 +11,11 @@ _LEAST_WORDS = 30
 _INDENT = 4
 
 
+def say(line: str) -> None:
+    """On standard error, apart from tables."""
+    print(plain(line), file=sys.stderr, flush=True)
+
+
 def print_lines(entries: Sequence[tuple[str, str]]) -> None:
     """The names in a column as wide as the longest; in a pipe or a file one line each. Where names
     leave no room, meanings stand below them."""

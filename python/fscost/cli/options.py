@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from fscost.cli.completion import metrics, profiles, workloads
-from fscost.cli.labs import KERNELS
-from fscost.cli.request import DEFAULT_PROFILES, DEFAULT_WORKLOAD
 from fscost.cli.usage import run_path, some_path
+from fscost.request import DEFAULT_PROFILES, DEFAULT_WORKLOAD, KERNELS
 
 _WHAT = "What is compared"
 _HOW = "How it is measured"

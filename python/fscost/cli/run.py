@@ -7,12 +7,11 @@ from typing import Annotated
 import typer
 
 from fscost.cli import options, suite
-from fscost.cli.labs import AUTO
-from fscost.cli.measure import Place, measure, several
+from fscost.cli.measure import measure, several
 from fscost.cli.output.emit import Outputs
-from fscost.cli.request import Request, to_spec
 from fscost.cli.usage import some_path
 from fscost.errors import InputError, did_you_mean
+from fscost.request import AUTO, Place, Request, to_spec
 
 DEFAULT = Path("fscost.toml")
 

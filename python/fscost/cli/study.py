@@ -10,15 +10,14 @@ import typer
 
 from fscost import run, study
 from fscost.cli.help import Command
-from fscost.cli.labs import AUTO, KERNELS, choose_lab
-from fscost.cli.lines import print_lines
+from fscost.cli.lines import print_lines, say
 from fscost.cli.output.emit import STDOUT, Outputs, write
 from fscost.cli.progress import progress
-from fscost.cli.request import absolute_images, parse_options
 from fscost.cli.usage import Commands, some_path
 from fscost.errors import InputError
 from fscost.lab.base import Lab
 from fscost.report import study as output
+from fscost.request import AUTO, KERNELS, absolute_images, choose_lab, parse_options
 from fscost.results import RunResults, load
 from fscost.run import RunOutcome, RunSpec
 from fscost.view.grid import plain
@@ -175,7 +174,7 @@ def run_(
         trust=trust,
         command_line=sys.argv,
     )
-    chosen, lock = choose_lab(lab, spec, None, folders)
+    chosen, lock = choose_lab(lab, spec, None, folders, say=say)
     if dry_run:
         for profile, commands in run.commands(spec, chosen).items():
             print(plain("\n".join([f"# {profile}", *commands])))

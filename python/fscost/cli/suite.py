@@ -8,8 +8,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fscost import devices, files
-from fscost.cli.request import Request, with_range
 from fscost.errors import InputError, did_you_mean
+from fscost.request import Request, with_range
 
 LONGEST_BYTES = 1 << 20
 _RENAMED = {"profiles": "on", "builtin": "workload"}

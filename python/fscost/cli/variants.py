@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 from itertools import product
 from typing import Any
 
-from fscost.cli.request import Request
 from fscost.errors import InputError
+from fscost.request import Request
 
 _MOST = 64
 

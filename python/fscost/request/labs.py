@@ -1,7 +1,6 @@
 """Which lab a run is made in."""
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -10,12 +9,9 @@ from fscost.errors import HostError, InputError, did_you_mean
 from fscost.lab.base import Lab
 from fscost.lab.fake import FakeLab
 from fscost.lab.native import NativeLab, RealDevice
-from fscost.lab.vm import KERNELS, VmLab
+from fscost.lab.vm import VmLab
 from fscost.run import RunSpec
 from fscost.run.lock import HOST
-from fscost.view.grid import plain
-
-__all__ = ["AUTO", "KERNELS", "choose_lab"]
 
 AUTO = "auto"
 
@@ -26,8 +22,10 @@ def choose_lab(
     device: RealDevice | None = None,
     modules: Sequence[str] = (),
     real_disks: Mapping[str, RealDevice] = MappingProxyType({}),
+    *,
+    say: Callable[[str], None],
 ) -> tuple[Lab, str]:
-    """The lab, and the lock that keeps others out of it. `fake:OPTIONS` is for tests; it measures nothing and disturbs nobody."""
+    """The lab, and the lock that keeps others out. `fake:OPTIONS` is for tests; it measures nothing and disturbs nobody."""
     kind, _, options = name.partition(":")
     if kind == "fake":
         return FakeLab.from_text(options), f"{HOST}.fake.{id(options)}"
@@ -43,10 +41,10 @@ def choose_lab(
             if kernels
             else ("native", "")
             if device is not None or real_disks
-            else _where(spec)
+            else _where(spec, say)
         )
         if because:
-            print(plain(f"lab vm, because {because}"), file=sys.stderr)
+            say(f"lab vm, because {because}")
     if name == "native":
         if kernels:
             raise InputError(
@@ -78,7 +76,7 @@ def choose_lab(
                 f"--kernel images: {len(_images(kernels))}, --modules folders: {len(modules)}",
                 "give each image its folder of modules",
             )
-        return VmLab(images=images, say=_say), HOST
+        return VmLab(images=images, say=say), HOST
     remedy = did_you_mean(name, ("native", "vm")) or "native or vm"
     raise InputError(f"--lab {name!r} is unknown", remedy)
 
@@ -87,9 +85,9 @@ def _images(kernels: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(kernel for kernel in kernels if "/" in kernel))
 
 
-def _where(spec: RunSpec) -> tuple[str, str]:
+def _where(spec: RunSpec, say: Callable[[str], None]) -> tuple[str, str]:
     """The native lab unless it cannot run what the VM lab can; and why."""
-    guests = VmLab(say=_say)
+    guests = VmLab(say=say)
     why_no_guests = guests.why_none()
     native = NativeLab()
     try:
@@ -108,7 +106,3 @@ def _where(spec: RunSpec) -> tuple[str, str]:
         if because is not None and guests.why_not(cell, spec.disk_size_bytes) is None:
             return "vm", because
     return "native", ""
-
-
-def _say(line: str) -> None:
-    print(plain(line), file=sys.stderr, flush=True)

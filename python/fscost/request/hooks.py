@@ -1,33 +1,33 @@
 """`--setup` and `--cleanup`: commands on this machine, once before and once after a run."""
 
 import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from fscost.errors import InputError
-from fscost.view.grid import plain
 
 STDERR = 2
 
 
 @contextmanager
-def around(setup: Sequence[str], cleanup: Sequence[str]) -> Iterator[None]:
+def around(
+    setup: Sequence[str], cleanup: Sequence[str], say: Callable[[str], None]
+) -> Iterator[None]:
     """`setup` now; `cleanup` at the end, however the run ended, but not where `setup` failed."""
     for command in setup:
-        _run("--setup", command)
+        _run("--setup", command, say)
     try:
         yield
     finally:
         for command in cleanup:
-            _run("--cleanup", command)
+            _run("--cleanup", command, say)
 
 
-def _run(option: str, command: str) -> None:
+def _run(option: str, command: str, say: Callable[[str], None]) -> None:
     """By the shell, in the caller's folder; its output goes to standard error, apart from tables."""
     if not command.strip() or "\0" in command:
         raise InputError(f"{option} {command!r} is not a command", "give a shell command")
-    print(plain(f"{option} {command}"), file=sys.stderr, flush=True)
+    say(f"{option} {command}")
     ended = subprocess.run(["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, stdout=STDERR)
     if ended.returncode:
         how = (

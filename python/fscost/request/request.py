@@ -312,17 +312,44 @@ def _env(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def absolute(asked: Request) -> Request:
+    """The request with `{here}` and relative paths replaced: it may be run again from elsewhere."""
+    return replace(
+        asked,
+        command=_with_here(asked.command),
+        setup=_with_here(asked.setup),
+        prepare=_with_here(asked.prepare),
+        conclude=_with_here(asked.conclude),
+        cleanup=_with_here(asked.cleanup),
+        source=asked.source and str(Path(asked.source).absolute()),
+        device=asked.device and str(Path(asked.device).absolute()),
+        writable=tuple(str(Path(each).resolve()) for each in asked.writable),
+        ssd=_absolute_device(asked.ssd),
+        kernel=tuple(absolute_images(asked.kernel)),
+        modules=tuple(str(Path(each).absolute()) for each in asked.modules),
+        disk=tuple(map(_absolute_model, asked.disk)),
+    )
+
+
+def _with_here(texts: Sequence[str]) -> tuple[str, ...]:
+    """`{here}` is the folder that fscost was started in."""
+    return tuple(
+        text.replace("{here}", str(Path.cwd())) if "{here}" in text else text for text in texts
+    )
+
+
+def _absolute_device(name: str | None) -> str | None:
+    """What --ssd was given: a file from anywhere, a name as it is."""
+    return str(Path(name).absolute()) if name is not None and devices.is_file_name(name) else name
+
+
 def absolute_images(kernels: Sequence[str]) -> list[str]:
     """What `--kernel` was given: an image from anywhere, a version as it is."""
     return [str(Path(each).absolute()) if "/" in each else each for each in kernels]
 
 
-def absolute_models(disks: Sequence[str]) -> list[str]:
-    """`--disk` as given; the file of a model from anywhere."""
-    return [_absolute_model(text) for text in disks]
-
-
 def _absolute_model(text: str) -> str:
+    """`--disk` as given; the file of a model from anywhere."""
     disk, equals, rest = text.partition("=")
     model, comma, size = rest.partition(",")
     if not devices.is_file_name(model):

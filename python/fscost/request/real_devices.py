@@ -1,7 +1,6 @@
 """Real block devices that a command line names and confirms."""
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,20 +8,24 @@ from fscost.errors import InputError
 from fscost.lab.native import RealDevice, claim
 from fscost.profile.model import DiskSpec, Profile
 from fscost.run import RunSpec
-from fscost.view.grid import plain
 
 _BLOCK_BYTES = 4096
 _LARGEST_BYTES = 1 << 40
 """Of a recorded disk."""
 
 
-def real_device(device: str | None, erase: Sequence[str], force: bool) -> RealDevice | None:
+def real_device(
+    device: str | None, erase: Sequence[str], force: bool, say: Callable[[str], None]
+) -> RealDevice | None:
     """The device of --device, confirmed and checked."""
-    return None if device is None else _claimed(device, erase, force, "--device ")
+    return None if device is None else _claimed(device, erase, force, "--device ", say)
 
 
 def real_disks(
-    profiles: Sequence[Profile], erase: Sequence[str], force: bool
+    profiles: Sequence[Profile],
+    erase: Sequence[str],
+    force: bool,
+    say: Callable[[str], None],
 ) -> dict[str, RealDevice]:
     """The devices behind disks, confirmed and checked, by the path that the profiles give them."""
     found: dict[str, RealDevice] = {}
@@ -31,7 +34,7 @@ def real_disks(
         for disk in (each for each in profile.disks if each.device):
             if disk.device not in found:
                 named_by = f"--disk {disk.name}="
-                found[disk.device] = _claimed(disk.device, erase, force, named_by)
+                found[disk.device] = _claimed(disk.device, erase, force, named_by, say)
             other = of_profile.setdefault(found[disk.device].path, disk.name)
             if other != disk.name:
                 raise InputError(
@@ -99,17 +102,16 @@ def _fitted(disk: DiskSpec, device: RealDevice, size_bytes: int) -> DiskSpec:
     )
 
 
-def _claimed(device: str, erase: Sequence[str], force: bool, named_by: str) -> RealDevice:
+def _claimed(
+    device: str, erase: Sequence[str], force: bool, named_by: str, say: Callable[[str], None]
+) -> RealDevice:
     same = (each for each in erase if Path(each).resolve() == Path(device).resolve())
     confirmed = next(same, next(iter(erase), None))
     claimed = claim(Path(device), None if confirmed is None else Path(confirmed), force, named_by)
     openers = claimed.openers()
     if openers:
-        print(
-            plain(
-                f"{claimed.path} is open in {', '.join(openers)}, "
-                "which may write to it or read erased data"
-            ),
-            file=sys.stderr,
+        say(
+            f"{claimed.path} is open in {', '.join(openers)}, "
+            "which may write to it or read erased data"
         )
     return claimed

@@ -1,5 +1,6 @@
 """Which lab a run is made in, and how that is said."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -7,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from fscost import host
-from fscost.cli.labs import AUTO, choose_lab
 from fscost.errors import HostError, InputError
 from fscost.lab.native import NativeLab
 from fscost.lab.vm import VmLab
 from fscost.matrix import repetitions
 from fscost.profile import resolve
+from fscost.request import AUTO, choose_lab
 from fscost.run import RunSpec
 from fscost.workload import command
 
@@ -47,7 +48,9 @@ def choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Choose:
             for profile, kernel in zip(found, kernels or [""] * len(found), strict=True)
         )
         spec = RunSpec(profiles=profiles, workload=command(["true"]), folder=tmp_path)
-        return choose_lab(name, spec, modules=modules)[0].name
+        return choose_lab(
+            name, spec, modules=modules, say=lambda line: print(line, file=sys.stderr)
+        )[0].name
 
     return choose
 
@@ -105,6 +108,6 @@ def test_what_does_not_go_together(choose: Choose, how: dict[str, object], words
 def test_a_kernel_that_is_unknown(tmp_path: Path) -> None:
     profile = replace(resolve("ext4"), kernel="5.4")
     spec = RunSpec(profiles=(profile,), workload=command(["true"]), folder=tmp_path)
-    lab, _ = choose_lab(AUTO, spec)
+    lab, _ = choose_lab(AUTO, spec, say=print)
     with pytest.raises(InputError, match=r"no guest kernel is called '5\.4'"):
         lab.why_not(next(repetitions(spec.profiles, spec.workload, 0))[0])

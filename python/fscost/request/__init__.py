@@ -1,0 +1,36 @@
+"""What `fscost compare` and `fscost.compare` are asked: checked, resolved, and given a lab."""
+
+from fscost.lab.vm import KERNELS
+from fscost.request.hooks import around
+from fscost.request.labs import AUTO, choose_lab
+from fscost.request.prepare import Place, Prepared, prepared
+from fscost.request.request import (
+    DEFAULT_PROFILES,
+    DEFAULT_WORKLOAD,
+    Request,
+    absolute,
+    absolute_images,
+    parse_options,
+    resumed,
+    to_spec,
+    with_range,
+)
+
+__all__ = [
+    "AUTO",
+    "DEFAULT_PROFILES",
+    "DEFAULT_WORKLOAD",
+    "KERNELS",
+    "Place",
+    "Prepared",
+    "Request",
+    "absolute",
+    "absolute_images",
+    "around",
+    "choose_lab",
+    "parse_options",
+    "prepared",
+    "resumed",
+    "to_spec",
+    "with_range",
+]

@@ -1,0 +1,64 @@
+"""A request, ready to be run: its specification, its lab and the lock that keeps others out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fscost import run
+from fscost.lab.base import Lab
+from fscost.request.labs import choose_lab
+from fscost.request.real_devices import (
+    real_device,
+    real_disks,
+    refuse_unneeded,
+    with_real_disks,
+)
+from fscost.request.request import Request, to_spec
+from fscost.run import RunSpec
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where runs take place, and what may be done there."""
+
+    lab: str
+    out: Path | None = None
+    resume: Path | None = None
+    trust: bool = False
+    erase_device: tuple[str, ...] = ()
+    force: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What `run.execute` takes."""
+
+    spec: RunSpec
+    lab: Lab
+    lock: str
+
+
+def prepared(
+    asked: Request, place: Place, say: Callable[[str], None], command_line: Sequence[str]
+) -> Prepared:
+    """Everything resolved, nothing run yet. `say` is told what a person should know."""
+    claimed = real_device(asked.device, place.erase_device, place.force, say)
+    spec = to_spec(
+        asked,
+        place.resume or place.out or Path(),
+        resume=place.resume is not None,
+        trust=place.trust,
+        command_line=command_line,
+        device_bytes=None if claimed is None else claimed.size_bytes,
+    )
+    disks = real_disks(spec.profiles, place.erase_device, place.force, say)
+    refuse_unneeded([claimed, *disks.values()], place.erase_device, place.force)
+    spec = with_real_disks(spec, disks, is_sized=asked.size is not None)
+    if place.resume is None and place.out is None:
+        spec = replace(spec, folder=run.default_folder(spec.name or spec.workload.name))
+    for one, other in run.same_profiles(spec.profiles):
+        same = f"'{one}' and '{other}' are the same profile"
+        say(f"{same}: any difference between them is noise")
+    lab, lock = choose_lab(place.lab, spec, claimed, asked.modules, disks, say=say)
+    return Prepared(spec, lab, lock)
