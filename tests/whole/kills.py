@@ -11,7 +11,7 @@ import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +22,10 @@ CELLS = int(os.environ.get("FSCOST_TEST_KILLS_CELLS", "4"))
 KINDS = ("guest", "disk-server")
 """What a cell may fail with that lost a process."""
 RUN_LIMIT_S = 900
+SHUTDOWNS = 0.25
+"""Part of the kills that wait for a guest to shut down."""
+SHUTDOWN_S = 0.5
+"""From the first word of what the commands printed until QEMU and the disk server have ended."""
 
 
 @dataclass
@@ -49,9 +53,7 @@ class Soak:
             if cell is None or cell in killed:
                 time.sleep(0.01)
                 continue
-            at = time.monotonic() + self._random.uniform(0.0, self._cell_s)
-            while run.cell() == cell and time.monotonic() < at and run.lives():
-                time.sleep(0.005)
+            self._wait(run, self._cell_s, lambda cell=cell: run.cell() == cell)
             victim = run.kill_one(self._random)
             if victim is not None:
                 killed[victim[2] or cell] = victim[:2]
@@ -61,9 +63,7 @@ class Soak:
     def runner(self) -> int:
         """A run that loses fscost itself; then it is resumed, and must come to its end."""
         run = self._begin(cells=2)
-        at = time.monotonic() + self._random.uniform(0.0, 2.5 * self._cell_s)
-        while run.lives() and time.monotonic() < at:
-            time.sleep(0.01)
+        self._wait(run, 2.5 * self._cell_s)
         phase = run.phase()
         is_killed = run.lives()
         run.process.kill()
@@ -143,6 +143,16 @@ class Soak:
             dict(self.environment) | dict(environment or {}),
             cells,
         )
+
+    def _wait(self, run: "Run", most_s: float, goes_on: Callable[[], bool] = lambda: True) -> None:
+        """Until a random instant; one in four is an instant of a shutdown, which is short."""
+        at = time.monotonic() + self._random.uniform(0.0, most_s)
+        if self._random.random() < SHUTDOWNS:
+            while run.lives() and goes_on() and not run.shuts_down():
+                time.sleep(0.005)
+            at = time.monotonic() + self._random.uniform(0.0, SHUTDOWN_S)
+        while run.lives() and goes_on() and time.monotonic() < at:
+            time.sleep(0.002)
 
     def _judge(self, run: "Run", killed: Mapping[str, tuple[str, str]]) -> None:
         cells = run.cells()
@@ -235,7 +245,7 @@ class Run:
                     "--",
                     "sh",
                     "-c",
-                    "echo hello > file; sync; rm file",
+                    "echo hello > file; sync; rm file; echo done",
                 ],
                 env=self.environment,
                 stdout=log,
@@ -290,15 +300,17 @@ class Run:
             return "making the snapshot"
         cell = self.cell()
         folder = self.out / "cells" / (cell or "none")
-        sizes = {
-            name: (folder / name).stat().st_size if (folder / name).exists() else 0
-            for name in ("recording.fscost", "output.log")
-        }
-        if sizes["output.log"]:
+        recording = folder / "recording.fscost"
+        if self.shuts_down():
             return "shutdown"
-        if sizes["recording.fscost"] > 1 << 16:
+        if _size(recording) > 1 << 16:
             return "work"
         return "start" if machines or cell else "before or after cells"
+
+    def shuts_down(self) -> bool:
+        """The guest has sent what its commands printed, and that comes last."""
+        cell = self.cell()
+        return cell is not None and _size(self.out / "cells" / cell / "output.log") > 0
 
     def kill_one(self, draw: random.Random) -> tuple[str, str, str | None] | None:
         """Any process beside fscost itself: its kind, the phase, the cell."""
@@ -312,3 +324,10 @@ class Run:
                     return names[residue.kind_of(victim.command)], phase, cell
             time.sleep(0.002)
         return None
+
+
+def _size(file: Path) -> int:
+    """0 where it is not there."""
+    with contextlib.suppress(OSError):
+        return file.stat().st_size
+    return 0
