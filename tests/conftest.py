@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from tests import workers
 from tests.schemas import valid
 from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
 from fscost.host import install_command, tool
 from fscost.lab.vm.qemu import PROGRAM as QEMU
@@ -82,16 +82,6 @@ def why_no_browser_tests() -> str | None:
     return f"{' and '.join(missing)} missing: `{packages}`" if missing else None
 
 
-GUESTS_ALONE = (
-    "tests/analysis/others/",
-    "tests/lab/vm/test_file_systems.py",
-    "tests/lab/vm/test_snapshots.py",
-    "tests/whole/test_vm_bad_guests.py",
-    "tests/whole/test_vm_repeats.py",
-    "tests/oracles/test_tagged_guests.py",
-)
-"""Tests that take nothing of the host but a processor."""
-
 WHY_NOT = {
     "root": why_no_root_tests,
     "guest": why_no_guest_tests,
@@ -112,7 +102,9 @@ def pytest_report_header() -> list[str]:
     ]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: workers.place(item.nodeid))
     for marker, why_not in WHY_NOT.items():
         reason = why_not()
         for item in items:
@@ -120,17 +112,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-class Lanes(LoadScopeScheduling):
-    """What only guests do, beside all other tests, which stay one after another: they take the
-    host's devices, and the lock of a whole run."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return "guests" if nodeid.startswith(GUESTS_ALONE) else "host"
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput") and why_no_root_tests() in (None, "not root"):
+        workers.isolate(config)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
-    # Not by xdist_group: pytest-xdist 3.8 writes it into `_nodeid`, which pytest 9.2 does not read.
-    return Lanes(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> workers.Scheduler:
+    config.option.loadscopereorder = False  # it would put the units with most tests first
+    return workers.Scheduler(config, log)
 
 
 @pytest.fixture
