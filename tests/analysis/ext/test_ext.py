@@ -1,19 +1,17 @@
 """ext2, ext3, ext4: what our table says of real recordings is what e2fsprogs says of the same
 images, and what was written."""
 
-import csv
 import random
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from tests.images import export_image
 
-from fscost import capture, profile, workload
+from fscost import analyze, capture, profile, workload
 from fscost.lab.base import LabOptions
 from fscost.lab.cell.binaries import find_binaries
 from fscost.lab.native import NativeLab
@@ -22,7 +20,6 @@ from fscost.workload.model import Step, Workload
 
 pytestmark = pytest.mark.root
 
-ROOT = Path(__file__).parents[3]
 MIB = 1 << 20
 PHASES = ("make", "change", "replace")
 OWNED = {"file_data", "directory", "directory_index", "extent_map", "xattr", "symlink"}
@@ -60,16 +57,17 @@ PROFILES = [
 @dataclass(frozen=True)
 class Row:
     event: int
+    time_ns: int
     disk: int
     offset: int
     length: int
     structure: str
-    home: str
+    home: str | None
     home_offset: int | None
-    causes: str
-    inode: int
+    cause: str
+    inode: int | None
     transaction: int | None
-    path: str
+    path: str | None
 
 
 Table = tuple[list[Row], dict[str, int]]
@@ -86,59 +84,15 @@ def record(spelled: str, work: Workload, folder: Path, disk_mib: int = 200) -> P
     return result.recording
 
 
-@pytest.fixture(scope="session")
-def rows_of() -> Callable[[Path], Table]:
-    """Our table of a recording, and where each mark is."""
-    cargo = shutil.which("cargo") or str(Path.home() / ".cargo/bin/cargo")
-    subprocess.run(
-        [cargo, "build", "--quiet", "--package", "fscost-explain", "--example", "rows"],
-        cwd=ROOT,
-        check=True,
-    )
-    target = subprocess.run(
-        [cargo, "metadata", "--format-version", "1", "--no-deps"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    match = re.search(r'"target_directory":"([^"]+)"', target.stdout)
-    assert match
-    program = Path(match[1]) / "debug/examples/rows"
-
-    def read(recording: Path) -> Table:
-        text = subprocess.run([program, recording], check=True, capture_output=True).stdout.decode(
-            errors="surrogateescape"
-        )
-        rows, marks = [], {}
-        for line in list(csv.reader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))[1:]:
-            (
-                event,
-                disk,
-                offset,
-                length,
-                structure,
-                home,
-                home_offset,
-                causes,
-                inode,
-                transaction,
-                path,
-            ) = line
-            if structure == "mark":
-                marks[path] = int(event)
-                continue
-            numbers = (int(event), int(disk), int(offset), int(length))
-            known = (
-                int(home_offset) if home_offset else None,
-                causes,
-                int(inode),
-                int(transaction) if transaction else None,
-            )
-            rows.append(Row(*numbers, structure, home, *known, path))
-        return rows, marks
-
-    return read
+def rows_of(recording: Path) -> Table:
+    """Our table of a recording, and when each mark was set."""
+    disks = [disk["name"] for disk in capture._open(recording).info()["disks"]]
+    explained = analyze.explain(recording)
+    table = explained.table.rename_columns({"home_structure": "home"})
+    columns = table.select(list(Row.__dataclass_fields__)).to_pydict()
+    columns["disk"] = [disks.index(name) for name in columns["disk"]]
+    rows = [Row(*values) for values in zip(*columns.values(), strict=True)]
+    return rows, {mark.name: mark.at_ns for mark in explained.marks}
 
 
 class Image:
@@ -219,10 +173,10 @@ class Image:
             return file.read(self.block_bytes)
 
 
-def last_writers(rows: list[Row], before: int, block_bytes: int, disk: int = 0) -> dict[int, Row]:
+def last_writers(rows: list[Row], until_ns: int, block_bytes: int, disk: int = 0) -> dict[int, Row]:
     last = {}
     for row in rows:
-        if row.event < before and row.disk == disk:
+        if row.time_ns < until_ns and row.disk == disk:
             for block in range(
                 row.offset // block_bytes, -(-(row.offset + row.length) // block_bytes)
             ):
@@ -231,14 +185,14 @@ def last_writers(rows: list[Row], before: int, block_bytes: int, disk: int = 0) 
 
 
 def check_owners(
-    image: Image, last: dict[int, Row], begin: int, rng: random.Random, has_journal: bool
+    image: Image, last: dict[int, Row], begin_ns: int, rng: random.Random, has_journal: bool
 ) -> int:
     """Random blocks that this phase wrote are what e2fsprogs says.
 
     Without a journal a row has no path if that reached the disk only after the next flush.
     """
-    unnamed = set() if has_journal else {""}
-    new = sorted(block for block, row in last.items() if row.event >= begin)
+    unnamed = set() if has_journal else {None}
+    new = sorted(block for block, row in last.items() if row.time_ns >= begin_ns)
     blocks = rng.sample(new, min(len(new), 1500))
     owners = image.owners(blocks)
     paths = image.paths({inode for inode in owners.values() if inode > 10})
@@ -287,7 +241,7 @@ def check_tags(image: Image, last: dict[int, Row], has_journal: bool) -> int:
         if tag:
             assert row.structure == "file_data", f"{tag}: {row}"
             path = f"/{tag[1].decode()}"
-            paths = {path} if has_journal else {path, HARD_LINKS.get(path), ""}
+            paths = {path} if has_journal else {path, HARD_LINKS.get(path), None}
             assert row.path in paths, f"{tag}: {row}"
             count += 1
     return count
@@ -301,7 +255,7 @@ def unclean(file: Path, superblock: int, position: int, sequence: int) -> None:
         journal.write(sequence.to_bytes(4, "big") + position.to_bytes(4, "big"))
 
 
-def check_journal(image: Image, rows: list[Row], begin: int, external: Path | None) -> int:
+def check_journal(image: Image, rows: list[Row], begin_ns: int, external: Path | None) -> int:
     """What `logdump` reads in the journal since the last mount: of each copy the transaction, the
     block that it is of, and what that holds."""
     if external:
@@ -323,7 +277,7 @@ def check_journal(image: Image, rows: list[Row], begin: int, external: Path | No
     log = [
         row
         for row in rows
-        if row.event >= begin
+        if row.time_ns >= begin_ns
         and row.disk == disk
         and row.structure.startswith("journal_")
         and row.transaction
@@ -397,9 +351,7 @@ def check_checkpoints(rows: list[Row]) -> int:
 
 
 @pytest.mark.parametrize("spelled", PROFILES)
-def test_every_block_is_what_e2fsprogs_says(
-    spelled: str, rows_of: Callable[[Path], Table], tmp_path: Path, seed: int
-) -> None:
+def test_every_block_is_what_e2fsprogs_says(spelled: str, tmp_path: Path, seed: int) -> None:
     shutil.copytree(
         Path(__file__).parent,
         tmp_path / "input",
@@ -414,7 +366,7 @@ def test_every_block_is_what_e2fsprogs_says(
         tmp_path / "cell",
     )
     rows, marks = rows_of(recording)
-    unknown = [row for row in rows if "unknown" in (row.structure, row.home, row.causes)]
+    unknown = [row for row in rows if "unknown" in (row.structure, row.home, row.cause)]
     assert not unknown
     rng = random.Random(seed)
     checked = tags = 0
@@ -440,7 +392,7 @@ def test_every_block_is_what_e2fsprogs_says(
     [("read-all", ("read", "read-again")), ("reader-beside-fsync", ("read", "read-beside-fsync"))],
 )
 def test_bytes_attributed_to_access_times_are_what_noatime_saves(
-    name: str, phases: tuple[str, ...], rows_of: Callable[[Path], Table], tmp_path: Path
+    name: str, phases: tuple[str, ...], tmp_path: Path
 ) -> None:
     """Home and journal together, within 5 %.
 
@@ -464,7 +416,7 @@ def test_bytes_attributed_to_access_times_are_what_noatime_saves(
             row
             for phase in phases
             for row in rows
-            if marks[phase] <= row.event < marks[names[names.index(phase) + 1]]
+            if marks[phase] <= row.time_ns < marks[names[names.index(phase) + 1]]
         ]
         of = [
             row
@@ -472,7 +424,7 @@ def test_bytes_attributed_to_access_times_are_what_noatime_saves(
             if "extent_map" not in (row.structure, row.home) and row.structure != "journal_revoke"
         ]
         written[options] = sum(row.length for row in of)
-        attributed[options] = sum(row.length for row in of if row.causes in ("atime", "atime+log"))
+        attributed[options] = sum(row.length for row in of if row.cause in ("atime", "atime+log"))
     assert attributed["noatime"] == 0
     saved = written["strictatime"] - written["noatime"]
     assert saved > MIB // 2
