@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from tests.oracles.tagged_work import MAGIC, SECTOR, TAG, checksum
+from tests.oracles.tagged_tree import MAGIC, SECTOR, TAG, checksum
 
 from fscost import capture
 

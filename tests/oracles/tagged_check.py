@@ -19,7 +19,7 @@ from tests.oracles import content
 from tests.oracles.bounds import Bound
 from tests.oracles.content import Content
 from tests.oracles.ledger import NEVER, Ledger
-from tests.oracles.tagged_work import SECTOR
+from tests.oracles.tagged_tree import SECTOR
 
 from fscost import capture
 

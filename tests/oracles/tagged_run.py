@@ -35,6 +35,7 @@ EXT = ("ext2", "ext3", "ext4")
 NATIVE = (*EXT, "xfs", "btrfs")
 FAT = ("vfat", "exfat")
 WORK = Path(__file__).with_name("tagged_work.py")
+TREE = Path(__file__).with_name("tagged_tree.py")
 SHELL = f"python3 {{input}}/{WORK.name} {{scratch}}/state"
 
 
@@ -120,7 +121,7 @@ def run(
 ) -> Ran:
     """A command for each step. In a guest, where the host is not asked to have the file system."""
     (folder / "input").mkdir(parents=True)
-    for script in (WORK, *inputs):
+    for script in (WORK, TREE, *inputs):
         shutil.copy(script, folder / "input")
     steps = tuple(
         Step(name, shell, settle=settle)

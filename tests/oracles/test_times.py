@@ -5,7 +5,7 @@ import pytest
 from tests.oracles.content import Content
 from tests.oracles.ledger import Ledger
 from tests.oracles.tagged_check import Times
-from tests.oracles.tagged_work import MAGIC, SECTOR, TAG, checksum
+from tests.oracles.tagged_tree import MAGIC, SECTOR, TAG, checksum
 
 
 def sector(identity: int, action: int, offset: int) -> bytes:

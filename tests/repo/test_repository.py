@@ -11,8 +11,6 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
-LONGEST_FILE_LINES = 650
-CODE = {".py", ".rs", ".sh", ".pyi"}
 
 
 def repository_files() -> list[Path]:
@@ -39,15 +37,6 @@ def locked_pins(lock: str) -> dict[str, list[tuple[Version, str]]]:
         if match := re.match(r"([a-z0-9.-]+)==([^ \\;]+)", block):
             pins.setdefault(match[1], []).append((Version(match[2]), block))
     return pins
-
-
-def test_no_code_file_is_too_long_to_read() -> None:
-    lengths = {
-        str(path.relative_to(ROOT)): len(path.read_text().splitlines())
-        for path in repository_files()
-        if path.suffix in CODE
-    }
-    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE_LINES} == {}
 
 
 def test_nothing_generated_or_large_is_committed() -> None:
