@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from tests.loop_devices import attached
 
 from fscost.lab.cell.binaries import find_binaries
 
@@ -29,19 +30,12 @@ def served_device(model: str, size_bytes: int, folder: Path) -> Iterator[Path]:
             _, [mount], _, _ = socket.recv_fds(ours, 1 << 16, 1)
             file = os.open("main", os.O_RDWR, dir_fd=mount)
             os.close(mount)
-            attach = ["losetup", "--find", "--show", "--direct-io=on", f"/proc/self/fd/{file}"]
-            ended = subprocess.run(
-                attach, check=True, capture_output=True, text=True, pass_fds=[file]
-            )
-            os.close(file)
-            node = Path(ended.stdout.strip())
-            # What the kernel read of the new device stands before it.
-            ours.send(b'{"mark": {"name": "use", "detail": null}}')
-            assert b"marked" in ours.recv(1 << 16)
-            try:
+            with attached(file, direct=True) as node:
+                os.close(file)
+                # What the kernel read of the new device stands before it.
+                ours.send(b'{"mark": {"name": "use", "detail": null}}')
+                assert b"marked" in ours.recv(1 << 16)
                 yield node
-            finally:
-                subprocess.run(["losetup", "--detach", node], check=True)
             ours.send(b'{"mark": {"name": "end", "detail": null}}')
             assert b"marked" in ours.recv(1 << 16)
             ours.send(b'{"finish": {}}')

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.calibrate.conftest import Served
 from tests.cli.conftest import Fscost, fscost
+from tests.loop_devices import attached_file
 
 from fscost import latency
 from fscost.calibrate import toml
@@ -39,12 +40,8 @@ buffer_bytes = 1048576
 def empty(tmp_path: Path) -> Iterator[Path]:
     image = tmp_path / "image"
     image.write_bytes(b"\xff" * 32 * MIB)
-    ended = subprocess.run(
-        ["losetup", "--find", "--show", image], check=True, capture_output=True, text=True
-    )
-    node = Path(ended.stdout.strip())
-    yield node
-    subprocess.run(["losetup", "--detach", node], check=True)
+    with attached_file(image) as node:
+        yield node
 
 
 def values(text: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.loop_devices import attached_file
 
 from fscost.lab.base import CellResult
 from fscost.lab.native import claim
@@ -183,12 +184,7 @@ def test_a_real_device_is_used_without_a_recording(bench: Any, value: Any, tmp_p
     image = tmp_path / "image"
     with image.open("wb") as file:
         file.truncate(256 * MIB)
-    node = Path(
-        subprocess.run(
-            ["losetup", "--find", "--show", image], capture_output=True, text=True, check=True
-        ).stdout.strip()
-    )
-    try:
+    with attached_file(image) as node:
         bench.device = claim(node, node)
         cell = bench.cell("ext4", "head -c 8000000 /dev/urandom > file")
         for _ in range(2):  # the second finds the first one's file system, which is ours to erase
@@ -197,8 +193,6 @@ def test_a_real_device_is_used_without_a_recording(bench: Any, value: Any, tmp_p
             assert result.facts["conservation"].startswith("kernel's counters only")
             assert result.recording is None
         assert b"lost+found" in image.read_bytes()
-    finally:
-        subprocess.run(["losetup", "--detach", node], check=True)
 
 
 def test_a_disk_that_is_replaced_after_the_labs_look_is_not_touched(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.loop_devices import attached_file
 
 from fscost.workload.model import Step
 
@@ -183,11 +184,8 @@ def disk_of_the_host(tmp_path: Path) -> Iterator[None]:
     """Whatever else this machine has."""
     image = tmp_path / "image"
     image.write_bytes(bytes(1 << 20))
-    node = subprocess.run(
-        ["losetup", "--find", "--show", image], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    yield
-    subprocess.run(["losetup", "--detach", node], check=True)
+    with attached_file(image):
+        yield
 
 
 @pytest.mark.root
