@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fscost import run, study
+from fscost import files, run, study
 from fscost.cli.help import Command
 from fscost.cli.lines import print_lines, say
 from fscost.cli.output.emit import STDOUT, Outputs, write
@@ -213,6 +213,34 @@ def show(
     outputs.check()
     results = load(folder, trust=trust)
     _emit(study.report(_study_of(results), results), outputs)
+
+
+@app.command(cls=Command)
+def page(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            parser=some_path, metavar="RUN…", help="Folders that `fscost study run` made."
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--out", parser=some_path, metavar="FILE.md", help="Write the page to this file."
+        ),
+    ],
+    trust: Trust = False,
+) -> None:
+    """Write one Markdown page about runs of several studies: verdicts, numbers and pictures."""
+    files.check_output(out)
+    found = [load(folder, trust=trust) for folder in folders]
+    reports = [study.report(_study_of(results), results) for results in found]
+    # Charts take a second to import, and a wrong path must be told at once.
+    from fscost.report import posts
+
+    command = shlex.join(["fscost", "study", "page", *map(str, folders), "-o", str(out)])
+    for path in posts.write(reports, out, plain(command)):
+        print(path)
 
 
 def _study_of(results: RunResults) -> study.Study:

@@ -107,17 +107,21 @@ def study_view(report: Report, *, is_by_disk: bool = False) -> StudyView:
     )
 
 
-_CLAIMS = {
-    "claim": pa.int64(),
-    "text": pa.string(),
-    "kernel": pa.string(),
-    "criterion": pa.string(),
-    "unit": pa.string(),
-    **dict.fromkeys(("at_least", "at_most", "published", "median", "low", "high"), pa.float64()),
-    "n": pa.int64(),
-    "outcome": pa.string(),
-    "verdict": pa.string(),
-}
+CLAIMS = pa.schema(
+    {
+        "claim": pa.int64(),
+        "text": pa.string(),
+        "kernel": pa.string(),
+        "criterion": pa.string(),
+        "unit": pa.string(),
+        **dict.fromkeys(
+            ("at_least", "at_most", "published", "median", "low", "high"), pa.float64()
+        ),
+        "n": pa.int64(),
+        "outcome": pa.string(),
+        "verdict": pa.string(),
+    }
+)
 
 
 def claims(reports: Mapping[str, Report]) -> Table:
@@ -138,7 +142,7 @@ def claims(reports: Mapping[str, Report]) -> Table:
                     }
                     for entry in judged.criteria
                 ]
-    data = pa.Table.from_pylist(rows, pa.schema(list(_CLAIMS.items())))
+    data = pa.Table.from_pylist(rows, CLAIMS)
     units = dict.fromkeys(("at_least", "at_most", "published", "median", "low", "high"), "unit")
     return Table("claims", "What decided each verdict", data, units)
 
@@ -334,7 +338,7 @@ def _claim(published: Published, under: Sequence[tuple[str, JudgedClaim]], numbe
     """Each criterion under one kernel and the next; verdicts are by kernel."""
     claim = under[0][1].claim
     rows = [
-        _criterion(published, judged.criteria[index], at)
+        criterion_row(published, judged.criteria[index], at)
         for index in range(len(claim.criteria))
         for at, judged in under
     ]
@@ -359,7 +363,7 @@ def _claim(published: Published, under: Sequence[tuple[str, JudgedClaim]], numbe
     )
 
 
-def _criterion(published: Published, entry: JudgedCriterion, at: str) -> Sequence[str]:
+def criterion_row(published: Published, entry: JudgedCriterion, at: str) -> Sequence[str]:
     criterion, interval = entry.criterion, entry.measured.interval
     return (
         criterion.label + at,

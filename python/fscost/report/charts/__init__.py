@@ -1,9 +1,9 @@
 """Functions from tables to figures (Altair charts), for pages, files and notebooks alike."""
 
 from fscost.report.charts.bars import causes, loads, measure, paths, phases, structures
-from fscost.report.charts.claims import claim
+from fscost.report.charts.claims import claim, claims_sheet
 from fscost.report.charts.maps import block_map, over_time, rewrites, wear_map, writes_per_place
-from fscost.report.charts.style import LARGE, largest, themed
+from fscost.report.charts.style import LARGE, configured, largest, themed
 from fscost.report.charts.tree import tree
 
 __all__ = [
@@ -11,6 +11,8 @@ __all__ = [
     "block_map",
     "causes",
     "claim",
+    "claims_sheet",
+    "configured",
     "largest",
     "loads",
     "measure",

@@ -5,6 +5,7 @@ from typing import Any
 
 import altair as alt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fscost.report.charts.style import BAR, inline
 
@@ -12,6 +13,7 @@ _LETTERS, _LINE = 26, 15
 """Of a row's name: letters in a line, and its height."""
 _ROOM = 0.15
 """Of the axis, where a bound is open."""
+_SHEET, _TITLE_LETTERS = 520, 90
 _FORMATS = {"percent": ".0%", "s": "~s", "bytes": "~s"}
 _OUTCOMES = {"holds": "#4477AA", "fails": "#EE6677", "reversed": "#AA3377", "open": "#999999"}
 _BAND, _PUBLISHED = "#228833", "#888888"
@@ -31,11 +33,10 @@ def claim(table: pa.Table) -> Any:
     band = base.mark_bar(color=_BAND, opacity=0.2, height=BAR).encode(
         x=alt.X("from:Q", scale=scale, axis=axis), x2="to:Q"
     )
-    used = [outcome for outcome in _OUTCOMES if any(row["outcome"] == outcome for row in rows)]
     colour = alt.Color(
         "outcome:N",
         title=None,
-        scale=alt.Scale(domain=used, range=[_OUTCOMES[outcome] for outcome in used]),
+        scale=alt.Scale(domain=list(_OUTCOMES), range=list(_OUTCOMES.values())),
     )
     interval = base.mark_rule(strokeWidth=3, clip=True).encode(
         x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q", color=colour
@@ -57,6 +58,20 @@ def claim(table: pa.Table) -> Any:
     lines = max(name.count("\n") + 1 for name in names)
     height = alt.Step(max(BAR + 6, _LINE * lines + 4))
     return (band + interval + published + measured).properties(height=height)
+
+
+def claims_sheet(table: pa.Table) -> Any:
+    """Several claims below each other: the columns of `claim`, and claim (its number) and text."""
+    parts = []
+    keys = dict.fromkeys(zip(table["claim"].to_pylist(), table["unit"].to_pylist(), strict=True))
+    for number, unit in keys:
+        mine = table.filter(
+            pc.and_(pc.equal(table["claim"], number), pc.equal(table["unit"], unit))
+        )
+        words = textwrap.wrap(mine["text"][0].as_py(), _TITLE_LETTERS)
+        title = alt.TitleParams(words, anchor="start", fontSize=13)
+        parts.append(claim(mine).properties(width=_SHEET, title=title))
+    return alt.vconcat(*parts).resolve_scale(color="shared")
 
 
 def _ends(rows: list[dict[str, Any]]) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import pyarrow as pa
@@ -27,10 +27,18 @@ def inline(table: pa.Table) -> alt.InlineData:
 
 def themed(chart: Any, width: int | str = LARGE, background: str = "transparent") -> Any:
     """A chart of this width ("container": that of the page), ready to be drawn."""
-    return chart.properties(width=width).configure(
+    return configured(chart.properties(width=width), background)
+
+
+def configured(
+    chart: Any, background: str = "transparent", fit: Literal["fit-x", "pad"] = "fit-x"
+) -> Any:
+    """A chart that has its width already, in the style of all; several charts in one take "pad" as
+    their `fit`."""
+    return chart.configure(
         background=background,
         font=FONT,
-        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
+        autosize=alt.AutoSizeParams(type=fit, contains="padding"),
         view=alt.ViewConfig(stroke=None),
         axis=alt.AxisConfig(
             domain=False,

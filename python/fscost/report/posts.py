@@ -1,0 +1,87 @@
+"""Runs of several studies as one Markdown page, with a picture for each."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import vl_convert
+
+from fscost import files
+from fscost.report import charts, markdown
+from fscost.report.picture import with_svg_metadata
+from fscost.study import Report
+from fscost.view import repeat
+from fscost.view.posts import Post, Posts, posts
+
+_ABOUT = """Published experiments on what file systems write, run again and judged by a program.
+Every figure and every verdict on this page comes from the samples of the named runs.
+The rules were written before the runs ([how a verdict comes about](studies.md#how-a-verdict-comes-about)).
+The runs are smaller than the published experiments, so *cannot be told* is often a limit of the run, not of the post."""
+_READING = """Dot: measured, with its 95 % interval.
+Diamond: published.
+The criterion holds in the band."""
+
+
+def write(reports: list[Report], path: Path, command: str) -> list[Path]:
+    """The page, and its pictures in a folder of the same name; the files made."""
+    found = posts(reports)
+    folder = path.with_suffix("")
+    made = [path]
+    pictures: dict[str, str] = {}
+    for post in found.posts:
+        if post.table.num_rows:
+            files.make_folder(folder)
+            picture = folder / f"{post.study.name}.svg"
+            mine = [each for each in reports if each.study.name == post.study.name]
+            with files.replacing(picture) as file:
+                file.write(_drawn(post, mine).encode())
+            pictures[post.study.name] = f"{folder.name}/{picture.name}"
+            made.append(picture)
+    with files.replacing(path) as file:
+        file.write(text(found, pictures, command).encode("utf-8", "replace"))
+    return made
+
+
+def text(found: Posts, pictures: dict[str, str], command: str) -> str:
+    """The page. `pictures`: a path for each study that has one."""
+    blocks = [
+        f"# {found.title}",
+        _ABOUT,
+        f"```console\n$ {command}\n```",
+        "## The verdicts, counted",
+        markdown.table(found.summary),
+        "\n".join(f"- {markdown.escape(line)}" for line in found.rules),
+    ]
+    for post in found.posts:
+        blocks += _post(post, pictures.get(post.study.name))
+    blocks += ["## What was not run", _items(found.missing)]
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def _post(post: Post, picture: str | None) -> list[str]:
+    study = post.study
+    blocks = [
+        f"## {markdown.escape(study.name)}: {markdown.escape(study.title)}",
+        f"Published: {markdown.escape(study.source)}. <{study.url}>",
+        _items(post.runs),
+        markdown.table(post.verdicts),
+    ]
+    if picture is not None:
+        blocks.append(
+            f"![What decided: measured, published and bounds of each criterion]({picture})"
+        )
+        blocks.append(_READING)
+    if post.decided.rows:
+        blocks += ["What decided:", markdown.table(post.decided)]
+    if post.undecided:
+        blocks += ["What is open, and why:", _items(post.undecided)]
+    return blocks
+
+
+def _items(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {markdown.escape(line)}" for line in lines)
+
+
+def _drawn(post: Post, reports: list[Report]) -> str:
+    spec = charts.configured(charts.claims_sheet(post.table), "white", "pad").to_dict()
+    runs = [repeat.provenance(report.results) for report in reports]
+    return with_svg_metadata(vl_convert.vegalite_to_svg(spec), {"runs": runs})

@@ -1,0 +1,199 @@
+"""Runs of several studies on one page: which claims of published posts hold under which kernel."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from fscost.results import RunResults
+from fscost.study import RULES, Findings, Outcome, Report, Study, Verdict
+from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.run import conditions
+from fscost.view.study import CLAIMS, claims, criterion_row
+
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_DECIDED = (Outcome.HOLDS, Outcome.FAILS, Outcome.REVERSED)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A study under one kernel, in one run."""
+
+    kernel: str
+    report: Report
+    findings: Findings
+
+
+@dataclass(frozen=True)
+class Post:
+    """A published experiment and its runs. `decided`: the criteria that the runs decide;
+    `undecided`: why the others are open; `table`: the decided ones, for a chart."""
+
+    study: Study
+    runs: Sequence[str]
+    verdicts: Grid
+    decided: Grid
+    undecided: Sequence[str]
+    table: pa.Table
+
+
+@dataclass(frozen=True)
+class Posts:
+    """What a person is shown of all of them."""
+
+    title: str
+    summary: Grid
+    rules: Sequence[str]
+    posts: Sequence[Post]
+    missing: Sequence[str]
+
+
+def posts(reports: Sequence[Report]) -> Posts:
+    """Studies in the order of their first runs; the runs of one study side by side."""
+    by_study: dict[str, list[Column]] = {}
+    for report in reports:
+        columns = by_study.setdefault(report.study.name, [])
+        columns += [
+            Column(kernel(report.results, findings), report, findings)
+            for findings in report.findings
+        ]
+    count = len(by_study)
+    number = _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+    return Posts(
+        f"What {number} famous post{'s' * (count != 1)} got right",
+        _summary(by_study),
+        RULES,
+        [_post(columns) for columns in by_study.values()],
+        list(_missing(by_study)),
+    )
+
+
+def kernel(results: RunResults, findings: Findings) -> str:
+    """The kernel that findings are of: a guest's, or that of the machine."""
+    if findings.kernel:
+        return f"{plain(findings.kernel)} (guest)"
+    for cell in results.manifest.done:
+        guest = cell.facts.get("guest")
+        if isinstance(guest, dict) and guest.get("kernel"):
+            return f"{plain(str(guest['kernel']))} (guest)"
+    found = results.manifest.environment.get("kernel")
+    return plain(str(found.get("release"))) if isinstance(found, dict) else "unknown"
+
+
+def _summary(by_study: Mapping[str, Sequence[Column]]) -> Grid:
+    rows = []
+    for name, columns in by_study.items():
+        for column in columns:
+            counts = Counter(judged.verdict for judged in column.findings.claims)
+            shown = [str(counts[verdict]) if counts[verdict] else NOTHING for verdict in Verdict]
+            rows.append((name, column.kernel, *shown))
+    return Grid("", ("study", "Linux", *(verdict.value for verdict in Verdict)), rows, left=(0, 1))
+
+
+def _post(columns: Sequence[Column]) -> Post:
+    study = columns[0].report.study
+    header = ("claim", *(column.kernel for column in columns))
+    verdicts = [
+        (claim.text, *(column.findings.claims[number].verdict.value for column in columns))
+        for number, claim in enumerate(study.claims)
+    ]
+    rows = [
+        row for column in columns for row in claims({column.kernel: _only(column)}).data.to_pylist()
+    ]
+    # A criterion under one kernel and the next, as in the table.
+    labels = [entry.label for claim in study.claims for entry in claim.criteria]
+    rows.sort(key=lambda row: (row["claim"], labels.index(row["criterion"])))
+    decided = [row for row in rows if row["outcome"] in _DECIDED]
+    return Post(
+        study,
+        list(dict.fromkeys(line for column in columns for line in _run(column))),
+        Grid("", header, verdicts, left=tuple(range(len(header)))),
+        Grid(
+            "",
+            ("criterion", "Linux", "holds when", "published", "measured", "n", ""),
+            list(_decided(study, columns)),
+            left=(0, 1, 6),
+        ),
+        list(_undecided(columns)),
+        pa.Table.from_pylist(decided, CLAIMS),
+    )
+
+
+def _only(column: Column) -> Report:
+    """The report with the findings under one kernel, without its name: the column has it."""
+    findings = column.findings
+    unnamed = Findings("", findings.comparisons, findings.tables, findings.claims)
+    return Report(column.report.study, column.report.results, (unnamed,))
+
+
+def _run(column: Column) -> Iterator[str]:
+    """Where, how large and how often."""
+    results = column.report.results
+    manifest = results.manifest
+    counts = Counter(cell.profile for cell in manifest.done)
+    n = sorted(set(counts.values())) or [0]
+    repetitions = str(n[0]) if len(n) == 1 else f"{n[0]} to {n[-1]}"
+    options = " ".join(f"{key}={value}" for key, value in manifest.workload.get("options", ()))
+    scale = plain(f"{manifest.request.get('scale', '')}, {options}")
+    where = conditions(results)[-2]
+    begun = manifest.started_utc[:10]
+    yield plain(f"{begun}, scale {scale}, n = {repetitions}. {where}")
+    for reason, profiles in _by_reason(results).items():
+        yield plain(f"Not measured: {', '.join(profiles)}, because {reason}.")
+
+
+def _by_reason(results: RunResults) -> dict[str, list[str]]:
+    """Profiles that were skipped, or of which no cell finished."""
+    done = {cell.profile for cell in results.manifest.done}
+    found = [(entry.because, entry.profile) for entry in results.manifest.skipped]
+    found += [
+        (cell.because, cell.profile) for cell in results.manifest.failed if cell.profile not in done
+    ]
+    reasons: dict[str, list[str]] = {}
+    for because, profile in dict.fromkeys(found):
+        reasons.setdefault(" ".join(because.split()).rstrip("."), []).append(profile)
+    return reasons
+
+
+def _decided(study: Study, columns: Sequence[Column]) -> Iterator[Sequence[str]]:
+    for number, claim in enumerate(study.claims):
+        for place in range(len(claim.criteria)):
+            for column in columns:
+                entry = column.findings.claims[number].criteria[place]
+                if entry.outcome in _DECIDED:
+                    label, *rest = criterion_row(study.published, entry, "")
+                    yield f"{_shortened(claim.text)}: {label}", column.kernel, *rest
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 50 else f"{text[:48].rpartition(' ')[0]} …"
+
+
+def _undecided(columns: Sequence[Column]) -> Iterator[str]:
+    """Each reason once, with how many criteria it leaves open under which kernel."""
+    counts: dict[str, Counter[str]] = {}
+    for column in columns:
+        for judged in column.findings.claims:
+            for entry in judged.criteria:
+                if entry.outcome is Outcome.OPEN:
+                    because = plain(entry.measured.because)
+                    counts.setdefault(because, Counter())[column.kernel] += 1
+    for because, kernels in counts.items():
+        under = ", ".join(f"{count} under {name}" for name, count in kernels.items())
+        yield f"{because}: {under}"
+
+
+def _missing(by_study: Mapping[str, Sequence[Column]]) -> Iterator[str]:
+    """Kernels that some studies ran under and others did not."""
+    kernels = dict.fromkeys(column.kernel for each in by_study.values() for column in each)
+    for name, columns in by_study.items():
+        lacking = [each for each in kernels if each not in {column.kernel for column in columns}]
+        if lacking:
+            yield f"{name}: no run under {', '.join(lacking)}"
+    if any(
+        column.report.results.manifest.request.get("scale") != "full"
+        for columns in by_study.values()
+        for column in columns
+    ):
+        yield "no study ran at the scale that was published (`--scale full`), unless its line says so"

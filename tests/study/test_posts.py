@@ -1,0 +1,61 @@
+"""Runs of several studies on one page."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from fscost.report import posts
+from fscost.study import Report
+from fscost.view.posts import posts as shown
+
+Reported = Callable[..., Report]
+
+
+def nothing(short: str, phase: str, metric: str, repetition: int) -> float:
+    """Every profile costs the same."""
+    return 1e8 + repetition
+
+
+def half(short: str, phase: str, metric: str, repetition: int) -> float:
+    """A journal halves what is written."""
+    return 1e8 * (2 if short.endswith("_nj") or short == "ext2" else 1) + repetition
+
+
+def test_verdicts_stand_side_by_side_under_each_kernel(reported: Reported) -> None:
+    page = shown(
+        [
+            reported("journal-tax", {"6.1": nothing, "6.12": half}),
+            reported("snapshot-atime"),
+            reported("journal-tax", nothing, skip={"ext3": "it is too warm."}),
+        ]
+    )
+    assert page.title == "What two famous posts got right"
+    tax, snapshots = page.posts
+    assert tax.verdicts.header[1:] == ("6.1 (guest)", "6.12 (guest)", "6.1.0-fake")
+    assert tax.verdicts.rows[0][1:] == ("not reproduced here", "reversed", "cannot be told")
+    assert tax.runs[-1] == "Not measured: ext3-strictatime, because it is too warm."
+    assert ("journal-tax", "6.12 (guest)") in [row[:2] for row in page.summary.rows]
+    assert all(row[-1] in ("holds", "fails", "reversed") for row in tax.decided.rows)
+    assert len(tax.decided.rows) == tax.table.num_rows
+    assert any("nothing measured" not in line and "under 6.1" in line for line in tax.undecided)
+    assert "snapshot-atime: no run under 6.1 (guest), 6.12 (guest)" in page.missing
+    assert snapshots.decided.rows
+
+
+def test_the_page_names_its_pictures(reported: Reported, tmp_path: Path) -> None:
+    out = tmp_path / "posts.md"
+    made = posts.write([reported("journal-tax", half)], out, "fscost study page a_b")
+    text = out.read_text()
+    picture = tmp_path / "posts" / "journal-tax.svg"
+    assert made == [out, picture]
+    assert "](posts/journal-tax.svg)" in text
+    assert text.startswith("# What one famous post got right\n")
+    assert "$ fscost study page a_b" in text
+    svg = picture.read_text()
+    assert "make clean" in svg
+    assert "<metadata>" in svg
+
+
+def test_a_study_without_decisions_has_no_picture(reported: Reported, tmp_path: Path) -> None:
+    out = tmp_path / "posts.md"
+    assert posts.write([reported("journal-tax", half, repetitions=1)], out, "x") == [out]
+    assert "posts/" not in out.read_text()
