@@ -69,10 +69,12 @@ class Run:
         """Altair charts by name; those of one profile end in its anchor (docs/report.md)."""
         return {figure.identity: figure.chart for figure in figures(self._page)}
 
-    def report(self, path: Path | str) -> None:
-        """Write the page that `fscost report` writes."""
+    def report(self, path: Path | str, *, ssd: str | None = None, array: str | None = None) -> None:
+        """Write the page that `fscost report` writes, with the same options."""
+        device, shape = _wear.of_options(ssd, array)
+        shown = self._page if device is None else page(self.results, (), device, shape)
         with files.replacing(Path(path)) as file:
-            file.write(html_text(self._page).encode("utf-8", "backslashreplace"))
+            file.write(html_text(shown).encode("utf-8", "backslashreplace"))
 
     @cached_property
     def _page(self) -> Page:
@@ -151,9 +153,16 @@ def wear(
     }
 
 
-def report(folder: Path | str, path: Path | str, *, trust: bool = False) -> None:
+def report(
+    folder: Path | str,
+    path: Path | str,
+    *,
+    ssd: str | None = None,
+    array: str | None = None,
+    trust: bool = False,
+) -> None:
     """Write the page that `fscost report` writes for a run's folder."""
-    load(folder, trust=trust).report(path)
+    load(folder, trust=trust).report(path, ssd=ssd, array=array)
 
 
 def load(folder: Path | str, *, trust: bool = False) -> Run:

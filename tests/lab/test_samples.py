@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fscost.lab.cell.events import Interval, ProtocolError, parse
-from fscost.lab.cell.samples import samples, totals
+from fscost.lab.cell.samples import histograms, samples, totals
 
 from .conftest import interval_event
 
@@ -66,3 +66,17 @@ def test_counts_that_fit_no_64_bits_when_added_are_counted_all_the_same() -> Non
     largest = (1 << 53) - 1
     whole = totals([interval("one", [[5, largest], [6, largest]]) for _ in range(2000)])
     assert [each.value for each in whole] == [5, 6, 6, 6]
+
+
+def test_a_histogram_has_every_call_of_the_measured_phases() -> None:
+    phases = [
+        interval("one", [(1, 2), (1000, 7), (1024, 5), (1025, 1)]),
+        interval("other", [(1000, 3)]),
+        interval("unmeasured", [(777_777, 1)], measured=False),
+        interval("unknown", None),
+    ]
+    found = histograms(phases)
+    assert found.keys() == {"fsync"}
+    # 1024 is a bound, and the next is a fourth of a doubling above.
+    assert found["fsync"] == {"at_most_ns": [1, 1024, 1218], "requests": [2, 15, 1]}
+    assert histograms([interval("none", [])]) == {}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fscost import wear
+from fscost import api, wear
 from fscost.cli.app import command
 from fscost.errors import InputError
 from fscost.report.figures import figures
@@ -93,3 +93,18 @@ def test_a_run_compared_with_ssd_shows_that_device(recorded: Path) -> None:
 def test_an_array_without_a_device_is_refused(recorded: Path) -> None:
     with pytest.raises(InputError, match="--array needs a device"):
         command("report").main([str(recorded), "--array", "raid0,members=2"], standalone_mode=False)
+
+
+def test_a_picture_and_a_script_take_a_device_too(recorded: Path, tmp_path: Path) -> None:
+    def plot(*more: object) -> None:
+        words = ["plot", recorded, "--chart", "wear-map", "-o", tmp_path / "map.svg", *more]
+        command("plot").main([str(each) for each in words[1:]], standalone_mode=False)
+
+    with pytest.raises(InputError, match="no chart 'wear-map'"):
+        plot()
+    plot("--ssd", CARD)
+    assert "erases" in (tmp_path / "map.svg").read_text()
+    with pytest.raises(InputError, match="--array needs a device"):
+        plot("--array", "raid1,members=2")
+    api.report(recorded, tmp_path / "page.html", ssd=CARD)
+    assert "wear-map" in embedded((tmp_path / "page.html").read_text())["specs"]

@@ -5,7 +5,8 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
-from fscost import files
+from fscost import files, wear
+from fscost.cli.report import Array, Ssd
 from fscost.cli.usage import run_path, some_path
 from fscost.errors import InputError, did_you_mean
 from fscost.results import salvaged
@@ -47,6 +48,8 @@ def plot(
             show_default=False,
         ),
     ] = None,
+    ssd: Ssd = None,
+    array: Array = None,
     trust: Annotated[
         bool,
         typer.Option("--trust", help="Use a run's folder that another user owns or can write to."),
@@ -59,13 +62,14 @@ def plot(
             f"{out} has no known form of picture", "end it in .png, .svg or .html, or add --format"
         )
     files.check_output(out)
+    device, shape = wear.of_options(ssd, array)
     results, damage = salvaged(run, trust=trust)
     from fscost.report.figures import figures
     from fscost.report.picture import drawn
     from fscost.view import repeat
     from fscost.view.page import page
 
-    found = list(figures(page(results, damage)))
+    found = list(figures(page(results, damage, device, shape)))
     named = [figure for figure in found if figure.name == chart]
     if not named:
         names = list(dict.fromkeys(figure.name for figure in found))

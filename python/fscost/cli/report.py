@@ -7,10 +7,27 @@ import typer
 
 from fscost import files, wear
 from fscost.cli.usage import run_path, some_path
-from fscost.errors import InputError
 from fscost.results import salvaged
 
 SUFFIX = "report.html"
+Ssd = Annotated[
+    str | None,
+    typer.Option(
+        "--ssd",
+        metavar="DEVICE",
+        help="Show the wear of this device. (default: the one of the run's own --ssd)",
+        show_default=False,
+    ),
+]
+Array = Annotated[
+    str | None,
+    typer.Option(
+        "--array",
+        metavar="LEVEL,members=N,…",
+        help="Show each recorded disk as an array of --ssd devices (docs/wear.md).",
+        show_default=False,
+    ),
+]
 
 
 def report(
@@ -31,24 +48,8 @@ def report(
             show_default=False,
         ),
     ] = None,
-    ssd: Annotated[
-        str | None,
-        typer.Option(
-            "--ssd",
-            metavar="DEVICE",
-            help="Show the wear of this device. (default: the one of the run's own --ssd)",
-            show_default=False,
-        ),
-    ] = None,
-    array: Annotated[
-        str | None,
-        typer.Option(
-            "--array",
-            metavar="LEVEL,members=N,…",
-            help="Show each recorded disk as an array of --ssd devices (docs/wear.md).",
-            show_default=False,
-        ),
-    ] = None,
+    ssd: Ssd = None,
+    array: Array = None,
     trust: Annotated[
         bool,
         typer.Option("--trust", help="Use a run's folder that another user owns or can write to."),
@@ -57,10 +58,7 @@ def report(
     """Write one HTML file with the answers, charts and tables of a run."""
     path = out or run / SUFFIX
     files.check_output(path)
-    device = None if ssd is None else wear.find(ssd)
-    shape = None if array is None else wear.parse_array(array)
-    if shape is not None and device is None:
-        raise InputError("--array needs a device for its members", "add --ssd DEVICE")
+    device, shape = wear.of_options(ssd, array)
     results, damage = salvaged(run, trust=trust)
     # Charts take a second to import, and a wrong path must be told at once.
     from fscost.report.html import html_text

@@ -13,6 +13,8 @@ from fscost.view.page import Page, meaning
 from fscost.view.summary import label
 from fscost.view.units import slug
 
+LATENCY = "latency-"
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -37,6 +39,7 @@ def figures(page: Page) -> Iterator[Figure]:
     if "claims" in page.tables:
         yield from of_claims(page.tables["claims"].data)
     yield from _of_run(page)
+    yield from _of_times(page.tables["latencies"].data)
     yield from _of_models(page)
     causes = charts.largest(page.tables["causes"].data, "cause", "write_bytes")
     for each in page.kept.explained:
@@ -72,6 +75,18 @@ def _of_run(page: Page) -> Iterator[Figure]:
         about = f"{meaning(metric)}: median of each profile, and the 95 % interval as a line."
         chart = charts.measure(chosen, chosen["unit"][0].as_py())
         yield Figure(metric, label(metric), about, chart)
+
+
+def _of_times(table: pa.Table) -> Iterator[Figure]:
+    for what in dict.fromkeys(table["what"].to_pylist()):
+        mine = table.filter(pc.equal(table["what"], what))
+        if pc.max(mine["longer"]).as_py() > 0:
+            yield Figure(
+                f"{LATENCY}{slug(what)}",
+                f"Share that took longer: {what}",
+                f"A line for each profile: which share of {what} took longer than how long.",
+                charts.latencies(mine),
+            )
 
 
 def _of_models(page: Page) -> Iterator[Figure]:

@@ -10,6 +10,7 @@ from fscost.view import tables
 from fscost.view.answers import answers
 from fscost.view.grid import plain
 from fscost.view.kept import Kept, kept
+from fscost.view.latencies import latencies
 from fscost.view.modelled import Modelled, modelled
 from fscost.view.run import View, view
 from fscost.view.study import StudyView, claims, study_answers, study_view
@@ -54,7 +55,7 @@ def page(
         results,
         shown,
         sentences,
-        {table.name: table for table in (*made, models.wear, models.loads)},
+        {table.name: table for table in (*made, models.wear, models.loads, latencies(results))},
         kept(results),
         models,
         [plain(line) for line in (*damage, *unjudged)],

@@ -30,6 +30,9 @@ _LABELS = {
     "sync_calls": "syncs",
     "fsync_latency_ns_p50": "fsync p50",
     "fsync_latency_ns_p99": "fsync p99",
+    "fsync_latency_ns_max": "longest fsync",
+    "pause_s_p99": "pause p99",
+    "pause_s_max": "longest pause",
 }
 _SHOWN = (
     "device_write_requests",

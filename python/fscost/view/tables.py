@@ -20,6 +20,9 @@ SUMMARY = (
     "space_used_bytes",
     "nand_write_bytes",
     "lifetime_years",
+    "fsync_latency_ns_p50",
+    "fsync_latency_ns_p99",
+    "fsync_latency_ns_max",
     "pause_s_p99",
     "pause_s_max",
 )

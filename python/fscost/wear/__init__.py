@@ -1,7 +1,7 @@
 """Wear that recorded writes cause on an SSD, a card or an eMMC: NAND writes, erases and life, by
 cause."""
 
-from fscost.wear.array import Shape
+from fscost.wear.array import Shape, of_options
 from fscost.wear.array import parse as parse_array
 from fscost.wear.columns import replayed, with_years, worn
 from fscost.wear.device import (
@@ -54,6 +54,7 @@ __all__ = [
     "measure",
     "members",
     "of_file",
+    "of_options",
     "parse_array",
     "replayed",
     "replayed_disks",

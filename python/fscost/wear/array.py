@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fscost.errors import InputError, did_you_mean
+from fscost.wear.device import Device, find
 
 LEVELS = {"linear": -1, "raid0": 0, "raid1": 1, "raid4": 4, "raid5": 5, "raid6": 6, "raid10": 10}
 """Level numbers in superblocks (include/uapi/linux/raid/md_p.h)."""
@@ -172,3 +173,10 @@ def _layout(level: str, members: int, text: str | None) -> int:
         raise InputError(f"--array: {level} has no layouts", "drop layout")
     # The zones of RAID 0 are of one size, so its two layouts are the same (drivers/md/raid0.c).
     return 2 if level == "raid0" else 0
+
+
+def of_options(ssd: str | None, array: str | None) -> tuple[Device | None, Shape | None]:
+    """What --ssd and --array name, and their like in scripts."""
+    if array is not None and ssd is None:
+        raise InputError("--array needs a device for its members", "add --ssd DEVICE")
+    return None if ssd is None else find(ssd), None if array is None else parse(array)

@@ -12,7 +12,7 @@ from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.cell import plan, real_disks
 from fscost.lab.cell.completions import Completions
 from fscost.lab.cell.events import Event, Failed, OverdueError, ProtocolError
-from fscost.lab.cell.samples import samples, totals
+from fscost.lab.cell.samples import histograms, samples, totals
 from fscost.lab.cell.story import Story
 from fscost.matrix import Cell
 
@@ -50,6 +50,8 @@ def measure(
         if result.status == "done":
             result.samples = samples(story.intervals, is_emulated)
             result.totals = totals(story.intervals, is_emulated)
+            if found := histograms(story.intervals):
+                result.facts["time_histograms"] = found
         result.facts |= {
             "disk_model": disk_model,
             "recording_on": host.folder_facts(paths.cell_dir),

@@ -3,7 +3,7 @@
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -12,6 +12,8 @@ import numpy as np
 from fscost.lab.base import ALL_PHASES, VIRTUAL_UNITS, Sample
 from fscost.lab.cell.events import Interval
 
+_BINS = 4
+"""Of a histogram: bins to a doubling of the time."""
 UNITS = {
     "device_write_bytes": "bytes",
     "device_read_bytes": "bytes",
@@ -74,6 +76,28 @@ def totals(intervals: Iterable[Interval], is_emulated: bool = False) -> list[Sam
         for metric, value in _fsyncs(sorted(times.items()))
     ]
     return _by_clock(result, is_emulated)
+
+
+def histograms(intervals: Iterable[Interval]) -> dict[str, dict[str, list[int]]]:
+    """How long fsync and fdatasync took (`fsync`) and the probe's pauses were (`pause`) in all
+    measured phases: upper bounds in nanoseconds, four to a doubling, and how many lie below each
+    and above the one before."""
+    times: dict[str, Counter[int]] = {"fsync": Counter(), "pause": Counter()}
+    for interval in intervals:
+        if interval.measured:
+            times["fsync"].update(dict(interval.sync_times_ns or ()))
+            times["pause"].update(interval.pauses_ns)
+    return {name: _histogram(found) for name, found in times.items() if found}
+
+
+def _histogram(times_ns: Mapping[int, int]) -> dict[str, list[int]]:
+    bins: Counter[int] = Counter()
+    for ns, count in times_ns.items():
+        bins[math.ceil(_BINS * math.log2(max(ns, 1)))] += count
+    return {
+        "at_most_ns": [math.ceil(2 ** (number / _BINS)) for number in sorted(bins)],
+        "requests": [bins[number] for number in sorted(bins)],
+    }
 
 
 def _by_clock(samples: list[Sample], is_emulated: bool) -> list[Sample]:

@@ -7,6 +7,7 @@ import altair as alt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fscost.report.charts.latency import NS_LABEL
 from fscost.report.charts.style import (
     BAR,
     PALETTE,
@@ -74,6 +75,9 @@ def measure(table: pa.Table, unit: str) -> Any:
     data = table.select(["profile", "median", "low", "high"])
     ends = [pc.max(data[name]).as_py() or 0.0 for name in ("median", "high")]
     axis = bytes_axis(max(ends)) if unit == "bytes" else alt.Axis(title=unit, tickCount=4)
+    if unit.endswith("ns"):
+        words = "virtual time" if unit.startswith("virtual") else None
+        axis = alt.Axis(labelExpr=NS_LABEL, title=words, tickCount=4)
     base = alt.Chart(inline(data)).encode(
         y=alt.Y("profile:N", sort=in_order(data, "profile"), title=None),
         tooltip=[

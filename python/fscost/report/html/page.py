@@ -15,7 +15,7 @@ import pyarrow as pa
 import vl_convert
 
 from fscost.report.charts import themed
-from fscost.report.figures import figures
+from fscost.report.figures import LATENCY, figures
 from fscost.view import repeat
 from fscost.view.grid import NOTHING, plain
 from fscost.view.page import Page
@@ -26,13 +26,16 @@ from fscost.view.units import human, human_bytes, human_ratio, slug
 RAW = "samples"
 _TEXTS = (
     *("profile", "cause", "structure", "phase", "metric", "verdict", "unit", "disk"),
-    *("text", "kernel", "criterion", "outcome"),
+    *("text", "kernel", "criterion", "outcome", "what"),
 )
 _HEADERS = {
     "ratio_low": "ratio, low end",
     "ratio_high": "ratio, high end",
     "low": "interval, low end",
     "high": "interval, high end",
+    "what": "of",
+    "at_most_ns": "took at most",
+    "longer": "share that took longer",
     "write_bytes": "bytes written",
     "measured": "in the totals",
     "redundant_write_bytes": "of it parity or copies",
@@ -78,6 +81,7 @@ def html_text(page: Page) -> str:
         tables={name: _Shown.of(table) for name, table in page.tables.items()},
         figures={figure.identity: figure for figure in found},
         of_run=[figure for figure in found if not figure.anchor],
+        times=[f for f in found if not f.anchor and f.name.startswith(LATENCY)],
         measures=[f for f in found if not f.anchor and f.name in SUMMARY],
         by_profile={
             each.anchor: [figure for figure in found if figure.anchor == each.anchor]
