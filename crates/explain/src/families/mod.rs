@@ -17,7 +17,7 @@ use fscost_recording::{Image, Result};
 type Detect = fn(&FormattedDisks<'_>, u16, &mut Image<'_>) -> Result<Option<Box<dyn Family>>>;
 
 /// In the order of asking.
-pub(crate) const DETECT: [Detect; 9] = [
+pub(crate) const DETECT: &[Detect] = &[
     ext::detect,
     xfs::detect,
     btrfs::detect,
