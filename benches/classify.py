@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import history  # beside this file
 import numpy as np
 
 from fscost import capture
@@ -245,6 +246,7 @@ def main() -> None:
     arguments.out.mkdir(exist_ok=True)
     out = arguments.out / f"classify-{time.strftime('%Y%m%dT%H%M%S')}.json"
     out.write_text(json.dumps({"environment": environment(), "recordings": lines}, indent=2))
+    history.append("classify", lines)
     over = [f"{line['family']} {line['name']}" for line in lines if line["over_budget"]]
     print(f"{out}; {'every budget is kept' if not over else 'over budget: ' + ', '.join(over)}")
 

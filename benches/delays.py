@@ -17,6 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import history  # beside this file
 import numpy as np
 import numpy.typing as npt
 
@@ -129,6 +130,7 @@ def main() -> int:
                 spent[kind].append(cost_s(folder / f"{kind}-{each}", model, 10 * asked.requests))
         cost = min(spent["ram"]) / min(spent["none"])
         print(f"ram costs {cost:.3f} of the processor time without a model")
+    history.append("delays", {"worst_p99_ns": worst_ns, "cost": cost})
     print(f"worst p99 {worst_ns / 1e3:.1f} us, budget {BUDGET_LATE_NS / 1e3:.0f} us")
     print(f"load average {os.getloadavg()[0]:.1f}")
     return int(worst_ns > BUDGET_LATE_NS or cost > BUDGET_COST)

@@ -26,6 +26,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import history  # beside this file
+
 from fscost import capture
 from fscost.host import environment
 from fscost.workload.recipes import tree
@@ -205,6 +207,7 @@ def main() -> None:
     out.write_text(
         json.dumps({"environment": environment(), "help": start, "recordings": lines}, indent=2)
     )
+    history.append("explain", {"help": start, "recordings": lines})
     over = [line["name"] for line in lines if line["over_budget"]]
     print(f"{out}; {'every budget is kept' if not over else 'over budget: ' + ', '.join(over)}")
 

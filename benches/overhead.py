@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import history  # beside this file
+
 from fscost import workload
 from fscost.host import environment
 from fscost.lab.base import LabOptions
@@ -214,6 +216,7 @@ def main() -> None:
     arguments.out.mkdir(exist_ok=True)
     out = arguments.out / f"overhead-{time.strftime('%Y%m%dT%H%M%S')}.json"
     out.write_text(json.dumps(report, indent=2))
+    history.append("overhead", report["phases"])
     over = [p for p in report["phases"] if p["ratio"] > p["budget"]]
     print(
         f"{out}; {'every budget is kept' if not over else 'over budget: ' + ', '.join(p['phase'] for p in over)}"

@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 
+import history  # beside this file
 from wear import ROOT, build
 
 LEAST_M_REQUESTS = 1.0
@@ -34,6 +35,7 @@ def main() -> None:
     print(f"{'':8}{'members':>8}{'4 KiB at random':>24}{'1 MiB in order':>24}")
     print(f"{'':16}{'M requests/s':>16}{'written':>8}{'GiB/s':>16}{'written':>8}")
     wrong = []
+    figures = {}
     for level, members, whole in ARRAYS:
         found = {}
         for kind in ("random", "sequential"):
@@ -43,10 +45,12 @@ def main() -> None:
             found[kind] = [float(number) for number in numbers]
         (requests, _, random), (_, speed, sequential) = found["random"], found["sequential"]
         print(f"{level:8}{members:8}{requests:16.2f}{random:8.2f}{speed:16.1f}{sequential:8.2f}")
+        figures[f"{level} {members}"] = found
         if requests < LEAST_M_REQUESTS:
             wrong.append(f"{level}: {requests:.2f} M requests/s, {LEAST_M_REQUESTS:.0f} wanted")
         if abs(sequential - whole) > 0.001:
             wrong.append(f"{level}: writes {sequential:.4f} times the bytes, {whole} expected")
+    history.append("raid", figures)
     if wrong:
         sys.exit("; ".join(wrong))
 

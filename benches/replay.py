@@ -12,6 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import history  # beside this file
+
 from fscost import latency
 
 ROOT = Path(__file__).parents[1]
@@ -48,6 +50,7 @@ def main() -> int:
     print(f"{'model':26} {'waits':8} {'whole':>10} {'replay alone':>13}   million requests/s")
     for (model, waits), speed in best.items():
         print(f"{model:26} {waits:8} {speed['whole'] / 1e6:10.2f} {speed['replay'] / 1e6:13.2f}")
+    history.append("replay", {f"{model}, {waits}": each for (model, waits), each in best.items()})
     slowest = min(speed["whole"] for speed in best.values())
     print(f"slowest {slowest / 1e6:.2f}, budget {BUDGET_REQUESTS_PER_S / 1e6:.0f}")
     return int(slowest < BUDGET_REQUESTS_PER_S)

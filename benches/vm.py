@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import history  # beside this file
+
 from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.vm import VmLab, snapshot
 from fscost.lab.vm.qemu import MEMORY_BYTES
@@ -134,6 +136,7 @@ def main() -> None:
     out = Path("bench-results")
     out.mkdir(exist_ok=True)
     (out / "vm.json").write_text(json.dumps(found, indent=1) + "\n")
+    history.append("vm", found)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import history  # beside this file
 import mqsim
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -134,6 +135,8 @@ def main() -> None:
         print("MQSim: not on PATH, not compared; name it with --mqsim")
     else:
         print(beside_mqsim(Path(simulator).absolute(), programs / "play_trace"))
+    figures = {f"{kind}, {charged}": speed for (kind, charged), speed in speeds.items()}
+    history.append("wear", figures | {"naive": naive, "small": small})
     if missed:
         sys.exit(f"missed: {', '.join(missed)}")
 
