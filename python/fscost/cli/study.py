@@ -147,12 +147,8 @@ def run_(
             for each in named
             for word in (option, each)
         ]
-        print(
-            plain(
-                f"resuming {resume}: {shlex.join(['fscost', 'study', 'run', name, '--scale', scale, *given])}"
-            ),
-            file=sys.stderr,
-        )
+        words = ["fscost", "study", "run", name, "--scale", scale, *given]
+        say(f"resuming {resume}: {shlex.join(words)}")
     else:
         options = parse_options(set_ or ())
         kernels, folders = (
@@ -186,12 +182,8 @@ def run_(
         _emit(report, outputs)
     if outcome.interrupted:
         again = f"resume with: fscost study run {name} --resume {shlex.quote(str(spec.folder))}"
-        print(
-            plain(
-                f"interrupted; {again if outcome.results.manifest.cells else 'no cell was finished, so nothing is kept'}"
-            ),
-            file=sys.stderr,
-        )
+        nothing = "no cell was finished, so nothing is kept"
+        say(f"interrupted; {again if outcome.results.manifest.cells else nothing}")
     raise typer.Exit(outcome.exit_code)
 
 

@@ -25,7 +25,8 @@ def choose_lab(
     *,
     say: Callable[[str], None],
 ) -> tuple[Lab, str]:
-    """The lab, and the lock that keeps others out. `fake:OPTIONS` is for tests; it measures nothing and disturbs nobody."""
+    """The lab, and the lock that keeps others out. `fake:OPTIONS` is for tests; it measures nothing
+    and disturbs nobody."""
     kind, _, options = name.partition(":")
     if kind == "fake":
         return FakeLab.from_text(options), f"{HOST}.fake.{id(options)}"

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -73,6 +74,9 @@ def kernel(results: RunResults, findings: Findings) -> str:
     """The kernel that findings are of: a guest's, or that of the machine."""
     if findings.kernel:
         return f"{plain(findings.kernel)} (guest)"
+    asked = results.manifest.request.get("kernel")
+    if isinstance(asked, list) and len(asked) == 1:
+        return f"{plain(Path(str(asked[0])).name)} (guest)"
     for cell in results.manifest.done:
         guest = cell.facts.get("guest")
         if isinstance(guest, dict) and guest.get("kernel"):
@@ -196,4 +200,4 @@ def _missing(by_study: Mapping[str, Sequence[Column]]) -> Iterator[str]:
         for columns in by_study.values()
         for column in columns
     ):
-        yield "no study ran at the scale that was published (`--scale full`), unless its line says so"
+        yield "no study ran at the scale that was published (--scale full), unless its line says so"
