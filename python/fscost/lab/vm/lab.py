@@ -39,6 +39,7 @@ from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port
 from fscost.lab.vm.qemu import Accelerator, KilledError, Qemu
 from fscost.lab.vm.qmp import SlowError
+from fscost.lab.vm.resident import held, read_by
 from fscost.lab.vm.snapshot import Snapshot
 from fscost.matrix import Cell
 from fscost.profile.families.common import seeded_uuid
@@ -50,8 +51,7 @@ _ROOT = Share("root", Path("/"))
 _ROOT_SLOT, _INPUT_SLOT = 0x6, 0x7
 _HOME = "/run/fscost"
 _SLOWNESS = 20
-"""An emulated guest's second may take so many of ours; its own agent limits each step by its own
-clock."""
+"""Of our seconds for one of an emulated guest, whose agent limits each step by its own clock."""
 _OFF_S = 20
 _OVERHEAD_S = 3.0
 _BYTES_PER_S = 100e6
@@ -237,7 +237,6 @@ class VmLab:
             except HostError as error:
                 raise ProtocolError(error.what) from None
 
-        is_emulated = taken.accelerator.is_emulated
         result = measure(
             cell,
             options,
@@ -245,7 +244,7 @@ class VmLab:
             agent,
             on_step,
             disk_model=DISK_MODEL,
-            is_emulated=is_emulated,
+            is_emulated=taken.accelerator.is_emulated,
             in_guest=True,
         )
         # What runs in a guest in place of the disk server only passes messages on.
@@ -277,6 +276,7 @@ class VmLab:
             self._interruptible(machine),
             self._processors.one() as processor,
             files.growing(paths.output, again=True) as output,
+            held(read_by(cell, built)),
             contextlib.ExitStack() as bounded,
         ):
             server.wait_ready()
@@ -468,6 +468,7 @@ def _listen(port: Port, limit_s: float, hear: Callable[[Event], None], output: B
                 return
             case Output(text):
                 output.write(text.encode(errors="replace"))
+                output.flush()
                 if output.tell() > MAX_OUTPUT_BYTES:
                     raise ProtocolError(
                         f"its commands printed more than {MAX_OUTPUT_BYTES >> 20} MiB"

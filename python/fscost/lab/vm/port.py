@@ -12,9 +12,9 @@ from fscost.lab.cell.events import Bye, Event, Hello, ProtocolError, parse
 from fscost.lab.cell.lines import Lines
 from fscost.lab.vm.qemu import Qemu
 
-SILENCE_S = 120
-"""A guest says that it is alive every other second of its own time, which under emulation on a busy
-machine may take ten of ours."""
+SILENCE_S = 300
+"""A guest says that it is alive every other second of its own time. At a load of 15 for each
+processor, an emulated one took more than two minutes for that."""
 
 
 class Port:

@@ -1,0 +1,72 @@
+"""Keeps files that guests read in the host's page cache.
+
+A guest waits for a file of the host's that must be read from a disk, and its clock goes on
+meanwhile: what it does then depends on the host. Programs that drop caches
+(/proc/sys/vm/drop_caches, as cells of the native lab do) leave what is mapped.
+"""
+
+import contextlib
+import mmap
+import os
+import re
+import stat
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from fscost.host import tool
+from fscost.matrix import Cell
+
+MOST_FILES = 64
+"""A mapping keeps a descriptor open."""
+MOST_BYTES = 256 << 20
+_LIBRARY = re.compile(r"^\s.*?(/\S+) \(0x", re.MULTILINE)
+
+
+@contextmanager
+def held(files: Iterable[Path]) -> Iterator[int]:
+    """The first of these files, until the block ends; gives how many."""
+    with ExitStack() as stack:
+        count, room = 0, MOST_BYTES
+        for file in dict.fromkeys(files):
+            if count == MOST_FILES:
+                break
+            with contextlib.suppress(OSError, ValueError):
+                mapped = _mapped(file, room)
+                stack.callback(mapped.close)
+                count, room = count + 1, room - len(mapped)
+        yield count
+
+
+def read_by(cell: Cell, built: Mapping[str, Any]) -> list[Path]:
+    """Files that the guest of a cell with this plan reads: programs, then the workload's input."""
+    names = ("sh", *cell.workload.needs_tools, *(command[0] for command in built["mkfs"]))
+    folder = cell.workload.input
+    return [*programs(names), *(() if folder is None else sorted(folder.rglob("*")))]
+
+
+@lru_cache
+def programs(names: tuple[str, ...]) -> tuple[Path, ...]:
+    """Programs of these names, and the libraries that they load."""
+    found = [path.resolve() for path in map(tool, names) if path is not None]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        # A script among them makes the status 1, and the others are listed all the same.
+        listed = subprocess.run(["ldd", *found], capture_output=True, text=True, timeout=10)
+        found += [Path(name).resolve() for name in _LIBRARY.findall(listed.stdout)]
+    return tuple(dict.fromkeys(found))
+
+
+def _mapped(file: Path, most_bytes: int) -> mmap.mmap:
+    """OSError or ValueError where it is no file, empty, or larger than that."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most_bytes:
+            raise ValueError(file)
+        flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
+        return mmap.mmap(descriptor, 0, flags=flags, prot=mmap.PROT_READ)
+    finally:
+        os.close(descriptor)
