@@ -3,6 +3,7 @@
 import dataclasses
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,3 +127,25 @@ def test_root_inside_a_user_namespace_is_not_taken_for_root() -> None:
     )
     assert "ok=False" in answer.stdout
     assert "root inside a user namespace" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("said", "detail"),
+    [
+        ('{"front_end": "ublk", "because": null}', "ublk: a block device"),
+        (
+            '{"front_end": "fuse", "because": "opening /dev/ublk-control: No such file"}',
+            "FUSE and loop devices; not ublk: opening /dev/ublk-control: No such file (`modprobe ub",
+        ),
+        ("nonsense", "FUSE and loop devices; not ublk: "),
+    ],
+)
+def test_the_front_end_is_named_with_the_reason(tmp_path: Path, said: str, detail: str) -> None:
+    server = tmp_path / "fscost-disk"
+    server.write_text(f"#!/bin/sh\necho '{said}'\n")
+    server.chmod(0o755)
+    [check] = [
+        each for each in conditions.checks([("fscost-disk", server)]) if each.name == "front end"
+    ]
+    assert check.ok
+    assert check.detail.startswith(detail)

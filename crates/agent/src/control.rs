@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A server that lives but does not answer for so long is taken for dead.
@@ -31,11 +32,28 @@ enum ToServer<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum FromServer {
-    Ready { disks: Vec<String> },
+    Ready {
+        disks: Vec<String>,
+        nodes: Option<Vec<PathBuf>>,
+    },
     // Its totals are in the recording; nobody here needs them.
-    Marked { monotonic_ns: Option<u64> },
+    Marked {
+        monotonic_ns: Option<u64>,
+    },
     Finished(Value),
-    Error { kind: String, message: String },
+    Error {
+        kind: String,
+        message: String,
+    },
+}
+
+/// Where the disks of the server are.
+#[derive(Debug)]
+pub enum Served {
+    /// Files of this mount, by the names of the disks.
+    Files(OwnedFd),
+    /// Block devices, by the names of the disks.
+    Devices(BTreeMap<String, PathBuf>),
 }
 
 /// The agent's end of the channel.
@@ -57,25 +75,31 @@ impl Control {
             .context(Kind::Internal, || "duplicate the control socket")
     }
 
-    /// Waits until the server serves `disks`; gives the file descriptor of its mount, which it has
-    /// if there are any.
-    pub fn ready(&self, disks: &[&str]) -> Result<Option<OwnedFd>> {
-        match self.receive(ANSWER_LIMIT)? {
-            (FromServer::Ready { disks: served }, mount) if mount.is_some() || disks.is_empty() => {
-                match disks
-                    .iter()
-                    .find(|disk| !served.iter().any(|name| name == *disk))
-                {
-                    None => Ok(mount),
-                    Some(missing) => Err(dead(format!(
-                        "the disk server serves {served:?}, not {missing}"
-                    ))),
-                }
-            }
-            (FromServer::Ready { .. }, None) => {
-                Err(dead("the disk server is ready, but sent no mount"))
-            }
-            (other, _) => Err(unexpected(other)),
+    /// Waits until the server serves `disks`; says where they are, if there are any.
+    pub fn ready(&self, disks: &[&str]) -> Result<Option<Served>> {
+        let (message, mount) = self.receive(ANSWER_LIMIT)?;
+        let FromServer::Ready {
+            disks: served,
+            nodes,
+        } = message
+        else {
+            return Err(unexpected(message));
+        };
+        if let Some(missing) = disks
+            .iter()
+            .find(|disk| !served.iter().any(|name| name == *disk))
+        {
+            return Err(dead(format!(
+                "the disk server serves {served:?}, not {missing}"
+            )));
+        }
+        match (mount, nodes) {
+            (Some(mount), _) => Ok(Some(Served::Files(mount))),
+            (None, Some(nodes)) => Ok(Some(Served::Devices(
+                served.into_iter().zip(nodes).collect(),
+            ))),
+            (None, None) if disks.is_empty() => Ok(None),
+            (None, None) => Err(dead("the disk server is ready, but sent no mount")),
         }
     }
 
@@ -325,6 +349,18 @@ mod tests {
                 .kind,
             Kind::DiskServer
         );
+    }
+
+    #[test]
+    fn block_devices_are_named_in_the_order_of_the_disks() {
+        let (control, server) = pair();
+        let ready = r#"{"ready": {"disks": ["main", "log"], "nodes": ["/dev/a", "/dev/b"]}}"#;
+        answer(&server, ready);
+        let Some(Served::Devices(devices)) = control.ready(&["main", "log"]).unwrap() else {
+            panic!("no block devices");
+        };
+        assert_eq!(devices["main"], PathBuf::from("/dev/a"));
+        assert_eq!(devices["log"], PathBuf::from("/dev/b"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The disks of a cell: served, a plain file, or a real device; each with its base line of
 //! counters.
 
+use crate::control::Served;
 use crate::counters::{BlockStat, Counters};
 use crate::error::{CellError, Context, Kind, Result};
 use crate::loopdev;
@@ -46,9 +47,9 @@ pub enum Backing {
 pub struct Disk {
     /// Its name in the plan.
     pub name: String,
-    /// `/dev/loop3`.
+    /// `/dev/loop3`, `/dev/ublkb0`.
     pub path: PathBuf,
-    /// `loop3`.
+    /// `loop3`, `ublkb0`.
     pub kernel_name: String,
     fd: OwnedFd,
     base_line: Counters,
@@ -105,13 +106,13 @@ fn refuse_another(fd: &OwnedFd, expected: &DeviceIdentity, device: &Path) -> Res
     Err(CellError::new(Kind::Attach, message))
 }
 
-/// Gives every disk its device. `served` is the disk server's mount.
-pub fn attach(plan: &Plan, backings: Vec<Backing>, served: Option<OwnedFd>) -> Result<Vec<Disk>> {
+/// Gives every disk its device. `served`: where those of the disk server are.
+pub fn attach(plan: &Plan, backings: Vec<Backing>, served: Option<Served>) -> Result<Vec<Disk>> {
     let attach_one = |(disk, backing)| attach_one(disk, backing, served.as_ref());
     plan.disks.iter().zip(backings).map(attach_one).collect()
 }
 
-fn attach_one(plan: &DiskPlan, backing: Backing, served: Option<&OwnedFd>) -> Result<Disk> {
+fn attach_one(plan: &DiskPlan, backing: Backing, served: Option<&Served>) -> Result<Disk> {
     let (file, name) = match backing {
         Backing::Device(fd) => return real(plan, fd),
         Backing::File(fd) => (
@@ -123,8 +124,13 @@ fn attach_one(plan: &DiskPlan, backing: Backing, served: Option<&OwnedFd>) -> Re
                 .into_owned(),
         ),
         Backing::Served => {
-            let mount = served
-                .ok_or_else(|| CellError::new(Kind::Attach, "the disk server sent no mount"))?;
+            let none = || CellError::new(Kind::Attach, "the disk server serves no disk");
+            let mount = match served.ok_or_else(none)? {
+                Served::Files(mount) => mount,
+                Served::Devices(nodes) => {
+                    return block_device(plan, nodes.get(&plan.name).ok_or_else(none)?);
+                }
+            };
             let flags = OFlags::RDWR | OFlags::CLOEXEC;
             let fd = rustix::fs::openat(mount, &plan.name, flags, Mode::empty())
                 .context(Kind::Attach, || {
@@ -152,6 +158,24 @@ fn attach_one(plan: &DiskPlan, backing: Backing, served: Option<&OwnedFd>) -> Re
         return Err(CellError::new(Kind::Attach, message));
     }
     Ok(disk)
+}
+
+/// A block device of the disk server: new, and gone when the server ends.
+fn block_device(plan: &DiskPlan, path: &Path) -> Result<Disk> {
+    let name = path.file_name().unwrap_or_default();
+    let kernel_name = name.to_string_lossy().into_owned();
+    let scheduler = format!("/sys/block/{kernel_name}/queue/scheduler");
+    // As loop devices have: none.
+    std::fs::write(&scheduler, "none").context(Kind::Attach, || format!("write {scheduler}"))?;
+    let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .context(Kind::Attach, || format!("open {}", path.display()))?;
+    Ok(Disk {
+        name: plan.name.clone(),
+        path: path.to_owned(),
+        kernel_name,
+        fd,
+        base_line: Counters::default(),
+    })
 }
 
 fn real(plan: &DiskPlan, fd: OwnedFd) -> Result<Disk> {

@@ -35,9 +35,9 @@ const DROPPED: [CapabilitySet; 14] = [
     CapabilitySet::WAKE_ALARM,
 ];
 /// Disks, and the character devices that hand commands to disks.
-const CLASSES: [&str; 4] = ["block", "scsi_generic", "nvme", "nvme-generic"];
+const CLASSES: [&str; 5] = ["block", "scsi_generic", "nvme", "nvme-generic", "ublk-char"];
 /// Character devices that reach beyond the cell.
-const MASKED: [&str; 4] = ["kmsg", "mem", "port", "kvm"];
+const MASKED: [&str; 5] = ["kmsg", "mem", "port", "kvm", "ublk-control"];
 /// Processes and threads of a cell. Since Linux 6.14 a PID namespace has a limit of its own.
 const MOST_PROCESSES: u32 = 8192;
 const PID_MAX: &str = "/proc/sys/kernel/pid_max";

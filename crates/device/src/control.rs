@@ -8,7 +8,7 @@ use rustix::{
     net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags},
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, io::IoSlice, mem::MaybeUninit};
+use std::{collections::BTreeMap, io::IoSlice, mem::MaybeUninit, path::PathBuf};
 
 /// The longest message that is accepted: a mark at its longest, and its envelope.
 const MESSAGE_BYTES: usize = Mark::MAX_BYTES + 1024;
@@ -26,6 +26,9 @@ enum Question {
 enum Answer<'a> {
     Ready {
         disks: Vec<&'a str>,
+        /// Their nodes, where there is no mount to open them from.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        nodes: Option<&'a [PathBuf]>,
     },
     Marked {
         #[serde(flatten)]
@@ -60,6 +63,16 @@ struct At {
     at_ns: u64,
     /// The same instant by CLOCK_MONOTONIC, for an agent under the same kernel.
     monotonic_ns: u64,
+}
+
+/// Where the disks are.
+pub enum Ready<'a> {
+    /// Files of a mount.
+    Mount(BorrowedFd<'a>),
+    /// Block devices, in the order of the disks.
+    Devices(&'a [PathBuf]),
+    /// Behind the socket that the agent has named.
+    Socket,
 }
 
 /// What to do after a message.
@@ -98,10 +111,15 @@ impl Control {
         &self.socket
     }
 
-    /// Say that the disks are served, and hand over the mount to open them from, if there is one.
-    pub fn ready(&self, store: &Store, mount: Option<BorrowedFd<'_>>) -> Result<(), Errno> {
+    /// Say that the disks are served, and from where.
+    pub fn ready(&self, store: &Store, ready: Ready<'_>) -> Result<(), Errno> {
         let disks = store.disks().iter().map(|d| d.name.as_str()).collect();
-        let message = encode(&Answer::Ready { disks });
+        let (mount, nodes) = match ready {
+            Ready::Mount(mount) => (Some(mount), None),
+            Ready::Devices(nodes) => (None, Some(nodes)),
+            Ready::Socket => (None, None),
+        };
+        let message = encode(&Answer::Ready { disks, nodes });
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         let descriptors: Vec<_> = mount.into_iter().collect();

@@ -9,8 +9,9 @@ mod seccomp;
 mod server;
 mod store;
 mod timing;
+mod ublk;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use fscost_recording::{DiskInfo, Header, Room, Writer};
 use nix::unistd::{Gid, Uid};
 use rustix::{
@@ -21,7 +22,7 @@ use std::{
     path::PathBuf,
     process::ExitCode,
     sync::{Arc, Mutex},
-    time::SystemTime,
+    time::{SystemTime, SystemTimeError},
 };
 
 #[derive(Parser)]
@@ -33,8 +34,17 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve disks until told to finish: over FUSE, or over NBD.
-    Serve(Serve),
+    /// Serve disks until told to finish: over ublk, FUSE or NBD.
+    Serve(Box<Serve>),
+    /// Print as JSON which front end `serve` would use here, and why.
+    FrontEnd,
+    /// Wait until standard input ends, then remove the ublk devices of a disk server that is gone.
+    #[command(hide = true)]
+    Sweep {
+        /// The process of the disk server.
+        #[arg(long)]
+        after: u32,
+    },
 }
 
 #[derive(clap::Args)]
@@ -58,6 +68,9 @@ struct Serve {
         conflicts_with = "nbd"
     )]
     devices: Vec<real::Named>,
+    /// How the kernel reaches the disks. `auto`: ublk where it can be used, else FUSE.
+    #[arg(long, value_enum, default_value_t = FrontEnd::Auto, conflicts_with = "nbd")]
+    front_end: FrontEnd,
     /// Seed of the models' random choices.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -84,6 +97,20 @@ struct Serve {
     /// The process to die with.
     #[arg(long)]
     ppid: Option<u32>,
+}
+
+/// How the kernel reaches the disks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FrontEnd {
+    Auto,
+    Fuse,
+    Ublk,
+}
+
+/// What serves the disks.
+enum Opened {
+    Fuse(fuse::Mount),
+    Ublk(Box<ublk::Session>),
 }
 
 fn parse_disk(text: &str) -> Result<DiskInfo, String> {
@@ -124,7 +151,14 @@ fn parse_model(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 fn main() -> ExitCode {
-    let Command::Serve(arguments) = Arguments::parse().command;
+    let arguments = match Arguments::parse().command {
+        Command::Serve(arguments) => *arguments,
+        Command::FrontEnd => return say_front_end(),
+        Command::Sweep { after } => {
+            ublk::sweep_after(after);
+            return ExitCode::SUCCESS;
+        }
+    };
     match serve(arguments) {
         Ok(server::Outcome::Finished) => ExitCode::SUCCESS,
         Ok(server::Outcome::AgentGone) => ExitCode::from(3),
@@ -133,6 +167,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn say_front_end() -> ExitCode {
+    let because = ublk::unsupported_reason();
+    let front_end = if because.is_none() { "ublk" } else { "fuse" };
+    let answer = serde_json::json!({ "front_end": front_end, "because": because });
+    println!("{answer}");
+    ExitCode::SUCCESS
 }
 
 fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>> {
@@ -146,17 +188,7 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     // at the first use.
     let socket = unsafe { OwnedFd::from_raw_fd(arguments.control_fd) };
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    let begin_unix_ns = if arguments.untimed {
-        0
-    } else {
-        since_epoch.as_nanos() as u64
-    };
-    let header = Header {
-        begin_unix_ns,
-        disks: arguments.disks,
-        stripped: fscost_recording::Stripped::No,
-    };
+    let header = header(arguments.disks, arguments.untimed)?;
     let clock = store::Clock::start();
     let models = timing::Models::read(&header.disks, &arguments.models, arguments.seed)?;
     let completions = match &arguments.completions {
@@ -198,11 +230,45 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
             served?
         }
         None => {
-            let mount = fuse::Mount::new()?;
+            // Real devices are served over FUSE: a thread for each request would copy its content.
+            let front_end = match arguments.front_end {
+                FrontEnd::Auto if real.is_some() => FrontEnd::Fuse,
+                chosen => chosen,
+            };
+            let opened = open(front_end, store.disks())?;
             seccomp::deny()?;
-            server::serve(store, mount, control, timing, real)?
+            match opened {
+                Opened::Fuse(mount) => server::serve(store, mount, control, timing, real)?,
+                Opened::Ublk(session) => ublk::serve(store, *session, control, timing)?,
+            }
         }
     })
+}
+
+fn header(disks: Vec<DiskInfo>, untimed: bool) -> Result<Header, SystemTimeError> {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    let begin_unix_ns = if untimed {
+        0
+    } else {
+        since_epoch.as_nanos() as u64
+    };
+    Ok(Header {
+        begin_unix_ns,
+        disks,
+        stripped: fscost_recording::Stripped::No,
+    })
+}
+
+fn open(front_end: FrontEnd, disks: &[DiskInfo]) -> Result<Opened, Box<dyn std::error::Error>> {
+    let fuse = || Ok(Opened::Fuse(fuse::Mount::new()?));
+    if front_end == FrontEnd::Fuse {
+        return fuse();
+    }
+    match ublk::Control::open(ublk::Session::requests(disks.len())) {
+        Ok(control) => Ok(Opened::Ublk(Box::new(ublk::Session::new(control, disks)?))),
+        Err(_) if front_end == FrontEnd::Auto => fuse(),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn parse_user(text: &str) -> Result<(u32, u32), String> {

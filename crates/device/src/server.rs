@@ -1,7 +1,7 @@
 //! Requests and messages, from one thread, until the agent says that it is done or is gone.
 
 use crate::{
-    control::{Control, Finished, Next},
+    control::{Control, Finished, Next, Ready},
     fuse::{Mount, Session, Step},
     real::Real,
     store::Store,
@@ -41,7 +41,7 @@ pub fn serve(
     if timing.is_some() || session.real().is_some() {
         run_first();
     }
-    control.ready(&store, Some(mount.root.as_fd()))?;
+    control.ready(&store, Ready::Mount(mount.root.as_fd()))?;
     // Files opened through it keep the mount alive; this descriptor alone must not.
     drop(mount.root);
     let mut fuse_open = true;

@@ -1,7 +1,14 @@
 """What this host has: privilege, devices, file systems, tools; used by the native lab and by
 `fscost doctor`."""
 
-from fscost.host.conditions import Check, base_directory, checks, require, required_checks
+from fscost.host.conditions import (
+    Check,
+    base_directory,
+    checks,
+    front_end,
+    require,
+    required_checks,
+)
 from fscost.host.machine import environment, folder_facts, memory_bytes
 from fscost.host.tools import install_command, kernel_has, missing_tools, search_path, tool
 
@@ -11,6 +18,7 @@ __all__ = [
     "checks",
     "environment",
     "folder_facts",
+    "front_end",
     "install_command",
     "kernel_has",
     "memory_bytes",

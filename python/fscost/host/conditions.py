@@ -3,9 +3,11 @@
 import ctypes
 import errno
 import fcntl
+import json
 import os
 import shutil
 import stat
+import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +66,7 @@ def checks(
     return [
         *required_checks(),
         *(_binary(name, path) for name, path in binaries),
+        *(_front_end(path) for name, path in binaries if name == "fscost-disk" and path),
         *(_file_system(name, _MKFS.get(name, f"mkfs.{name}")) for name in _FILE_SYSTEMS),
         *(_tool(name) for name in dict.fromkeys([*_WORKLOAD_TOOLS, *tools])),
         _space(out or Path.cwd()),
@@ -215,6 +218,27 @@ def _binary(name: str, path: Path | None) -> Check:
     if path is None:
         return Check(name, False, "not found", "run `make setup`", required=True)
     return Check(name, True, str(path), required=True)
+
+
+def front_end(server: Path) -> tuple[str, str]:
+    """How the kernel would reach recorded disks, `ublk` or `fuse`, and why it is not ublk."""
+    try:
+        ended = subprocess.run(
+            [server, "front-end"], check=True, capture_output=True, text=True, timeout=10
+        )
+        told = json.loads(ended.stdout)
+        return str(told["front_end"]), str(told["because"] or "")
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+        return "fuse", f"{server} does not say: {error}"
+
+
+def _front_end(server: Path) -> Check:
+    name, because = front_end(server)
+    if name == "ublk":
+        return Check("front end", True, "ublk: a block device of its own for each recorded disk")
+    absent = "/dev/ublk-control: No such file" in because
+    hint = " (`modprobe ublk_drv`, Linux 6.5 or later)" if absent else ""
+    return Check("front end", True, f"FUSE and loop devices; not ublk: {because}{hint}")
 
 
 def _file_system(name: str, mkfs: str) -> Check:

@@ -2,7 +2,7 @@
 
 use super::{handshake, protocol::Error, transmission};
 use crate::{
-    control::{Control, Finished, Next},
+    control::{Control, Finished, Next, Ready},
     server::{IDLE, Outcome},
     store::Store,
     timing::Timing,
@@ -114,7 +114,7 @@ pub fn serve(
     timing: Option<Arc<Timing>>,
 ) -> Result<Outcome, Errno> {
     let disks: Arc<[DiskInfo]> = store.disks().into();
-    control.ready(&store, None)?;
+    control.ready(&store, Ready::Socket)?;
     listener.set_nonblocking(true).map_err(errno_of)?;
     let shared = Arc::new(Shared {
         store: Mutex::new(Some(store)),

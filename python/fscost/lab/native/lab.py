@@ -26,6 +26,7 @@ from fscost.profile.model import FormatPlan, Profile
 _OVERHEAD_S = 0.5
 _BYTES_PER_S = 150e6
 DISK_MODEL = "recorded: FUSE-served file + loop device"
+UBLK_MODEL = "recorded: ublk device"
 
 
 class NativeLab:
@@ -102,7 +103,9 @@ class NativeLab:
 
     def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
         """Kernel, CPU, versions of mkfs: kept in the manifest."""
-        return host.environment()
+        name, _ = host.front_end(self._binaries.disk)
+        found = host.environment()
+        return found | {"disk_server": UBLK_MODEL} if name == "ublk" else found
 
     def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
         """Run the cell; on Ctrl-C it is ended, and waited for, before KeyboardInterrupt goes on."""
@@ -133,6 +136,9 @@ class NativeLab:
         result = replace(
             measure(probed, options, built, agent, on_step, disk_model=disk_model), cell=cell
         )
+        attached = result.facts.get("disks", {}).values()
+        if any(each["device"].startswith("/dev/ublkb") for each in attached):
+            result.facts["disk_model"] = UBLK_MODEL
         for disk in plan.real_disks(cell):
             result.facts.setdefault("real_disks", {})[disk.name] = self._real_disks[
                 disk.device

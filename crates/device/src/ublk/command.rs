@@ -1,0 +1,224 @@
+//! `/dev/ublk-control`.
+
+use super::{
+    protocol::{self as p, CtrlCmd, DevInfo},
+    ring::{Happened, Ring},
+};
+use rustix::{
+    fd::{AsFd as _, OwnedFd},
+    fs::{Mode, OFlags},
+    io::Errno,
+    ioctl::Opcode,
+};
+use std::{collections::BTreeSet, time::Duration};
+
+const PATH: &str = "/dev/ublk-control";
+const CHAR_DEVICES: &str = "/sys/class/ublk-char";
+/// Commands that need no request to be served take milliseconds.
+const LIMIT: Duration = Duration::from_secs(10);
+/// In the upper half of a device's own flags, that it is ours; the lower has the server's pid.
+const OURS: u64 = 0x6673_636f << 32;
+/// Beside the requests of all disks: the rest of what is under way at once.
+const OTHER_ENTRIES: u32 = 8;
+
+/// Why disks cannot be served this way.
+#[derive(Debug, thiserror::Error)]
+#[error("{doing}: {source}")]
+pub struct UblkError {
+    doing: String,
+    source: Errno,
+}
+
+impl UblkError {
+    pub fn new(doing: impl Into<String>, source: Errno) -> Self {
+        Self {
+            doing: doing.into(),
+            source,
+        }
+    }
+}
+
+/// The driver's control device, and the ring that speaks to it.
+pub struct Control {
+    pub ring: Ring,
+    control: OwnedFd,
+}
+
+impl Control {
+    /// Open it, with room for `requests` at once. Refused where the driver cannot copy by read and
+    /// write calls.
+    pub fn open(requests: u32) -> Result<Self, UblkError> {
+        let control = rustix::fs::open(PATH, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| UblkError::new(format!("opening {PATH}"), errno))?;
+        let ring = Ring::new((requests + OTHER_ENTRIES).next_power_of_two()).map_err(|error| {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            UblkError::new(
+                "making an io_uring (sysctl kernel.io_uring_disabled?)",
+                errno,
+            )
+        })?;
+        let mut opened = Self { ring, control };
+        let mut features = 0_u64;
+        let command = CtrlCmd {
+            dev_id: p::ANY_DEVICE,
+            addr: (&raw mut features).addr() as u64,
+            len: size_of::<u64>() as u16,
+            ..command_of(0)
+        };
+        let asked = opened.run(p::GET_FEATURES, &command);
+        asked.map_err(|errno| UblkError::new("asking ublk_drv for its features", errno))?;
+        if features & p::F_USER_COPY == 0 {
+            let what = "ublk_drv has no UBLK_F_USER_COPY (Linux 6.5)";
+            return Err(UblkError::new(what, Errno::OPNOTSUPP));
+        }
+        Ok(opened)
+    }
+
+    /// Make a device; its number.
+    pub fn add(&mut self, depth: u16, most_bytes: u32) -> Result<u32, UblkError> {
+        let mut info = DevInfo {
+            nr_hw_queues: 1,
+            queue_depth: depth,
+            max_io_buf_bytes: most_bytes,
+            dev_id: p::ANY_DEVICE,
+            flags: p::F_USER_COPY | p::F_CMD_IOCTL_ENCODE,
+            ublksrv_flags: OURS | u64::from(std::process::id()),
+            ..DevInfo::default()
+        };
+        let command = CtrlCmd {
+            addr: (&raw mut info).addr() as u64,
+            len: size_of::<DevInfo>() as u16,
+            ..command_of(p::ANY_DEVICE)
+        };
+        let added = self.run(p::ADD_DEV, &command);
+        added.map_err(|errno| UblkError::new("making a ublk device", errno))?;
+        Ok(info.dev_id)
+    }
+
+    /// Say what a device is like.
+    pub fn set_params(&mut self, device: u32, params: &p::Params) -> Result<(), UblkError> {
+        let command = CtrlCmd {
+            addr: std::ptr::from_ref(params).addr() as u64,
+            len: params.len as u16,
+            ..command_of(device)
+        };
+        let set = self.run(p::SET_PARAMS, &command);
+        set.map_err(|errno| UblkError::new("setting the parameters of a ublk device", errno))
+    }
+
+    /// Begin a command without content; [`Happened::Commanded`] is its end.
+    pub fn begin(&mut self, code: Opcode, device: u32) {
+        let command = CtrlCmd {
+            // START_DEV asks for the server's process.
+            data: u64::from(std::process::id()),
+            ..command_of(device)
+        };
+        self.ring.command(self.control.as_fd(), code, &command);
+    }
+
+    /// A command of a device that no request waits for.
+    pub fn command(&mut self, code: Opcode, device: u32) -> Result<(), Errno> {
+        self.run(code, &command_of(device))
+    }
+
+    /// Remove the devices of disk servers that are gone: nothing else does. Gives the processes
+    /// whose devices remain.
+    pub fn sweep(&mut self) -> BTreeSet<u32> {
+        let mut left = BTreeSet::new();
+        let entries = std::fs::read_dir(CHAR_DEVICES).into_iter().flatten();
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.strip_prefix("ublkc"));
+            let Some(device) = number.and_then(|number| number.parse().ok()) else {
+                continue;
+            };
+            let Some(server) = self.server_of(device) else {
+                continue;
+            };
+            if !is_gone(server) || self.command(p::DEL_DEV, device).is_err() {
+                left.insert(server);
+            }
+        }
+        left
+    }
+
+    /// The process of a device of ours.
+    fn server_of(&mut self, device: u32) -> Option<u32> {
+        let mut info = DevInfo::default();
+        let command = CtrlCmd {
+            addr: (&raw mut info).addr() as u64,
+            len: size_of::<DevInfo>() as u16,
+            ..command_of(device)
+        };
+        self.run(p::GET_DEV_INFO, &command).ok()?;
+        (info.ublksrv_flags >> 32 == OURS >> 32).then_some(info.ublksrv_flags as u32)
+    }
+
+    /// What `command` points to is borrowed by the caller until this returns.
+    fn run(&mut self, code: Opcode, command: &CtrlCmd) -> Result<(), Errno> {
+        self.ring.command(self.control.as_fd(), code, command);
+        let mut happened = Vec::new();
+        loop {
+            self.ring.wait(LIMIT, &mut happened)?;
+            for each in happened.drain(..) {
+                if let Happened::Commanded(result) = each {
+                    return outcome(result);
+                }
+            }
+        }
+    }
+}
+
+/// True if a process has ended, even if nobody has waited for it.
+fn is_gone(process: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else {
+        return true;
+    };
+    // The name in parentheses may have any character (proc_pid_stat(5)).
+    let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
+    state.starts_with(['Z', 'X'])
+}
+
+/// The error that a negative result is.
+pub fn outcome(result: i32) -> Result<(), Errno> {
+    if result < 0 {
+        return Err(Errno::from_raw_os_error(-result));
+    }
+    Ok(())
+}
+
+/// Opens a device's character device.
+pub fn open_char_device(number: u32) -> Result<OwnedFd, UblkError> {
+    let path = format!("/dev/ublkc{number}");
+    let opened = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+    opened.map_err(|errno| UblkError::new(format!("opening {path}"), errno))
+}
+
+fn command_of(device: u32) -> CtrlCmd {
+    CtrlCmd {
+        dev_id: device,
+        queue_id: p::NO_QUEUE,
+        ..CtrlCmd::default()
+    }
+}
+
+/// The reason why disks cannot be served this way, if there is one.
+pub fn unsupported_reason() -> Option<String> {
+    Control::open(1).err().map(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_gone_once_it_has_ended() {
+        assert!(!is_gone(std::process::id()));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        while !is_gone(child.id()) {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        assert!(is_gone(child.id()));
+    }
+}

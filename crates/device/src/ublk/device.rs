@@ -1,0 +1,192 @@
+//! One disk as a ublk device.
+
+use super::{
+    command::{Control, UblkError, open_char_device},
+    descriptors::Descriptors,
+    protocol::{self as p, IoCmd, ParamBasic, ParamDiscard, Params},
+    ring::Ring,
+};
+use crate::store::Request;
+use fscost_recording::{DiskInfo, MAX_REQUEST_BYTES, Op};
+use rustix::{
+    fd::{AsFd as _, OwnedFd},
+    io::Errno,
+};
+
+/// Requests at once: as many as FUSE has in the background.
+pub const DEPTH: u16 = 128;
+const SECTOR_BYTES: u64 = 512;
+
+/// A device that exists; the kernel removes it only when told to.
+pub struct Device {
+    /// N of `/dev/ublkbN`.
+    pub number: u32,
+    /// Its index among the disks.
+    pub disk: u16,
+    /// Commands that the driver has.
+    pub fetching: u16,
+    character: OwnedFd,
+    descriptors: Descriptors,
+}
+
+impl Device {
+    /// Make the device of a disk. It has requests once it is started.
+    pub fn add(control: &mut Control, disk: u16, info: &DiskInfo) -> Result<Self, UblkError> {
+        let number = control.add(DEPTH, MAX_REQUEST_BYTES as u32)?;
+        let made = Self::set_up(control, number, disk, info);
+        if made.is_err() {
+            let _ = control.command(p::DEL_DEV, number);
+        }
+        made
+    }
+
+    fn set_up(
+        control: &mut Control,
+        number: u32,
+        disk: u16,
+        info: &DiskInfo,
+    ) -> Result<Self, UblkError> {
+        control.set_params(number, &params(info))?;
+        let character = open_char_device(number)?;
+        let descriptors = Descriptors::map(character.as_fd(), DEPTH)
+            .map_err(|errno| UblkError::new("mapping the requests of a ublk device", errno))?;
+        Ok(Self {
+            number,
+            disk,
+            fetching: 0,
+            character,
+            descriptors,
+        })
+    }
+
+    /// Ask for the first request of each tag.
+    pub fn fetch_all(&mut self, ring: &mut Ring) {
+        for tag in 0..DEPTH {
+            self.send(ring, p::FETCH_REQ, tag, 0);
+        }
+    }
+
+    /// Answer a request, and ask for the next of its tag.
+    pub fn commit(&mut self, ring: &mut Ring, tag: u16, result: i32) {
+        self.send(ring, p::COMMIT_AND_FETCH_REQ, tag, result);
+    }
+
+    fn send(&mut self, ring: &mut Ring, code: rustix::ioctl::Opcode, tag: u16, result: i32) {
+        let command = IoCmd {
+            tag,
+            result,
+            ..IoCmd::default()
+        };
+        self.fetching += 1;
+        ring.request(self.character.as_fd(), code, self.disk, command);
+    }
+
+    /// What the request `tag` asks for; an error for what no disk of ours does.
+    pub fn asked(&self, tag: u16, submit_ns: u64) -> Result<Request, Errno> {
+        let asked = self.descriptors.of(tag).ok_or(Errno::INVAL)?;
+        let op = match asked.op_flags & p::OP_MASK {
+            p::OP_READ => Op::Read,
+            p::OP_WRITE => Op::Write,
+            p::OP_FLUSH => Op::Flush,
+            p::OP_DISCARD => Op::Discard,
+            p::OP_WRITE_ZEROES => Op::WriteZeroes,
+            _ => return Err(Errno::OPNOTSUPP),
+        };
+        let is_flush = op == Op::Flush;
+        let bytes = |sectors: u64| if is_flush { 0 } else { sectors * SECTOR_BYTES };
+        let length = bytes(u64::from(asked.nr_sectors));
+        if matches!(op, Op::Read | Op::Write) && length > MAX_REQUEST_BYTES as u64 {
+            return Err(Errno::INVAL);
+        }
+        Ok(Request {
+            submit_ns,
+            disk: self.disk,
+            op,
+            offset: bytes(asked.start_sector),
+            length,
+            fua: asked.op_flags & p::IO_FUA != 0 && op != Op::Read,
+        })
+    }
+
+    /// Copy the content of a write.
+    pub fn read_content(&self, tag: u16, into: &mut [u8]) -> Result<(), Errno> {
+        let mut done = 0;
+        while done < into.len() {
+            let at = p::content_offset(tag) + done as u64;
+            match rustix::io::pread(&self.character, &mut into[done..], at) {
+                Ok(0) => return Err(Errno::IO),
+                Ok(count) => done += count,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hand over what was read.
+    pub fn write_content(&self, tag: u16, content: &[u8]) -> Result<(), Errno> {
+        let mut done = 0;
+        while done < content.len() {
+            let at = p::content_offset(tag) + done as u64;
+            match rustix::io::pwrite(&self.character, &content[done..], at) {
+                Ok(0) => return Err(Errno::IO),
+                Ok(count) => done += count,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn params(disk: &DiskInfo) -> Params {
+    let logical_shift = disk.logical_block_bytes.ilog2() as u8;
+    let physical_shift = disk.physical_block_bytes.ilog2() as u8;
+    let all = (u64::from(u32::MAX) / SECTOR_BYTES) as u32;
+    // In whole logical blocks.
+    let all = all - all % (disk.logical_block_bytes / SECTOR_BYTES as u32);
+    Params {
+        // Without the padding at its end.
+        len: (std::mem::offset_of!(Params, discard) + size_of::<ParamDiscard>()) as u32,
+        types: p::PARAM_BASIC | p::PARAM_DISCARD,
+        basic: ParamBasic {
+            attrs: p::ATTR_VOLATILE_CACHE | p::ATTR_FUA,
+            logical_bs_shift: logical_shift,
+            physical_bs_shift: physical_shift,
+            // The driver cannot say "none"; mkfs ignores what is no larger than a sector.
+            io_opt_shift: logical_shift,
+            io_min_shift: physical_shift,
+            max_sectors: (MAX_REQUEST_BYTES as u64 / SECTOR_BYTES) as u32,
+            dev_sectors: disk.size_bytes / SECTOR_BYTES,
+            ..ParamBasic::default()
+        },
+        discard: ParamDiscard {
+            discard_granularity: disk.physical_block_bytes,
+            max_discard_sectors: all,
+            max_write_zeroes_sectors: all,
+            max_discard_segments: 1,
+            ..ParamDiscard::default()
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_s_sectors_are_told() {
+        let disk = DiskInfo {
+            name: "main".into(),
+            size_bytes: 1 << 30,
+            logical_block_bytes: 512,
+            physical_block_bytes: 4096,
+        };
+        let params = params(&disk);
+        assert_eq!(params.len, 60);
+        assert_eq!(params.basic.dev_sectors, 2 << 20);
+        assert_eq!(params.basic.logical_bs_shift, 9);
+        assert_eq!(params.basic.physical_bs_shift, 12);
+        assert_eq!(params.discard.discard_granularity, 4096);
+    }
+}

@@ -1,0 +1,160 @@
+//! The io_uring: commands to the driver, requests from it, and the descriptors that the server
+//! waits for besides.
+
+use super::protocol::{CtrlCmd, IoCmd};
+use io_uring::{IoUring, cqueue, opcode, squeue::Entry128, types};
+use rustix::{
+    fd::{AsRawFd as _, BorrowedFd},
+    io::Errno,
+    ioctl::Opcode,
+};
+use std::{io, time::Duration};
+use zerocopy::IntoBytes as _;
+
+/// A completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Happened {
+    /// A request came; or its command was refused, with the error.
+    Request { disk: u16, tag: u16, result: i32 },
+    /// A control command ended.
+    Commanded(i32),
+    /// A descriptor is readable.
+    Readable(Waited),
+}
+
+/// Descriptors that are waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    /// The agent's messages.
+    Agent = 1,
+    /// Replies of modelled disks that are due.
+    Replies = 2,
+}
+
+const COMMAND: u64 = 1 << 32;
+const READABLE: u64 = 2 << 32;
+
+/// One ring, used by one thread: the driver wants the commands of a queue from the same thread.
+pub struct Ring(IoUring<Entry128, cqueue::Entry>);
+
+impl Ring {
+    /// Room for `requests` commands at once.
+    pub fn new(requests: u32) -> io::Result<Self> {
+        IoUring::builder().build(requests).map(Self)
+    }
+
+    /// Send a control command; what it points to must live until [`Happened::Commanded`].
+    pub fn command(&mut self, control: BorrowedFd<'_>, code: Opcode, command: &CtrlCmd) {
+        let mut bytes = [0; 80];
+        bytes[..size_of::<CtrlCmd>()].copy_from_slice(command.as_bytes());
+        let entry = opcode::UringCmd80::new(types::Fd(control.as_raw_fd()), code)
+            .cmd(bytes)
+            .build()
+            .user_data(COMMAND);
+        self.push(entry);
+    }
+
+    /// Send a command of a request.
+    pub fn request(&mut self, device: BorrowedFd<'_>, code: Opcode, disk: u16, command: IoCmd) {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(command.as_bytes());
+        let entry = opcode::UringCmd16::new(types::Fd(device.as_raw_fd()), code)
+            .cmd(bytes)
+            .build()
+            .user_data(u64::from(disk) << 16 | u64::from(command.tag));
+        self.push(entry.into());
+    }
+
+    /// Say once when a descriptor is readable.
+    pub fn poll(&mut self, what: Waited, descriptor: BorrowedFd<'_>) {
+        let entry = opcode::PollAdd::new(types::Fd(descriptor.as_raw_fd()), libc::POLLIN as u32)
+            .build()
+            .user_data(READABLE | what as u64);
+        self.push(entry.into());
+    }
+
+    fn push(&mut self, entry: Entry128) {
+        loop {
+            // SAFETY: what an entry points to lives until its completion: callers of `command`
+            // wait for it, and the other entries have no pointers.
+            if unsafe { self.0.submission().push(&entry) }.is_ok() {
+                return;
+            }
+            // Full: the kernel takes what is there.
+            let _ = self.0.submit();
+        }
+    }
+
+    /// Submit, and wait until something has happened; nothing after `limit`.
+    pub fn wait(&mut self, limit: Duration, happened: &mut Vec<Happened>) -> Result<(), Errno> {
+        if self.0.completion().is_empty() {
+            let limit = types::Timespec::from(limit);
+            let arguments = types::SubmitArgs::new().timespec(&limit);
+            match self.0.submitter().submit_with_args(1, &arguments) {
+                Ok(_) => {}
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN) => {}
+                    other => return Err(other.unwrap_or(Errno::IO)),
+                },
+            }
+        }
+        for entry in self.0.completion() {
+            happened.push(meaning(entry.user_data(), entry.result()));
+        }
+        Ok(())
+    }
+}
+
+fn meaning(data: u64, result: i32) -> Happened {
+    match data {
+        COMMAND => Happened::Commanded(result),
+        _ if data & READABLE != 0 => Happened::Readable(match data & 3 {
+            1 => Waited::Agent,
+            _ => Waited::Replies,
+        }),
+        _ => Happened::Request {
+            disk: (data >> 16) as u16,
+            tag: data as u16,
+            result,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fd::AsFd as _;
+    use std::io::Write as _;
+
+    #[test]
+    fn completions_say_what_they_are_about() {
+        let request = Happened::Request {
+            disk: 3,
+            tag: 127,
+            result: -19,
+        };
+        assert_eq!(meaning(3 << 16 | 127, -19), request);
+        assert_eq!(meaning(COMMAND, 0), Happened::Commanded(0));
+        assert_eq!(meaning(READABLE | 1, 1), Happened::Readable(Waited::Agent));
+        assert_eq!(
+            meaning(READABLE | 2, 1),
+            Happened::Readable(Waited::Replies)
+        );
+    }
+
+    #[test]
+    fn a_ring_tells_what_is_readable_and_returns_at_its_limit() {
+        let Ok(mut ring) = Ring::new(8) else {
+            eprintln!("skipped: no io_uring here");
+            return;
+        };
+        let (reading, mut writing) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut happened = Vec::new();
+        ring.poll(Waited::Agent, reading.as_fd());
+        ring.wait(Duration::from_millis(1), &mut happened).unwrap();
+        assert_eq!(happened, []);
+        writing.write_all(b"x").unwrap();
+        ring.wait(Duration::from_secs(10), &mut happened).unwrap();
+        assert_eq!(happened, [Happened::Readable(Waited::Agent)]);
+    }
+}

@@ -1,0 +1,54 @@
+//! Requests and messages, from one thread, until the agent says that it is done or is gone.
+
+use super::session::Session;
+use crate::{
+    control::{Control, Finished, Next, Ready},
+    server::Outcome,
+    store::Store,
+    timing::{Timing, run_first},
+};
+use rustix::{fd::AsFd as _, io::Errno};
+use std::sync::Arc;
+
+/// Serve until the end.
+pub fn serve(
+    mut store: Store,
+    mut session: Session,
+    mut control: Control,
+    timing: Option<Arc<Timing>>,
+) -> Result<Outcome, Errno> {
+    if timing.is_some() {
+        run_first();
+    }
+    let nodes = session.start(&mut store, timing.clone())?;
+    control.ready(&store, Ready::Devices(&nodes))?;
+    session.listen(control.socket().as_fd());
+    loop {
+        let step = session.step(&mut store)?;
+        if step.is_idle {
+            // A failure is told in this round.
+            let _ = store.idle();
+        }
+        control.tell_failure(&store);
+        if !step.has_message {
+            continue;
+        }
+        let next = control.step(&mut store)?;
+        if next == Next::Serve {
+            session.listen(control.socket().as_fd());
+            continue;
+        }
+        let timed = timing.as_deref().map_or(Ok(()), Timing::finish);
+        session.stop(&mut store)?;
+        let finished = timed.and_then(|()| store.finish());
+        if next == Next::Gone {
+            return Ok(Outcome::AgentGone);
+        }
+        control.finished(finished.map(|(totals, summary)| Finished {
+            totals,
+            summary,
+            devices: None,
+        }))?;
+        return Ok(Outcome::Finished);
+    }
+}

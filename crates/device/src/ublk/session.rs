@@ -1,0 +1,250 @@
+//! The requests of all ublk devices of a cell, in one thread.
+
+use super::{
+    command::{Control, UblkError, outcome},
+    device::{DEPTH, Device},
+    guard::Guard,
+    protocol as p,
+    replies::{Due, Replies},
+    ring::{Happened, Waited},
+};
+use crate::{
+    store::{Request, Store},
+    timing::Timing,
+};
+use fscost_recording::{DiskInfo, ErrorKind, MAX_REQUEST_BYTES, Op};
+use rustix::{
+    fd::{AsFd as _, BorrowedFd},
+    io::Errno,
+    ioctl::Opcode,
+};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+/// How long nothing must happen until [`Step::Idle`].
+const IDLE: Duration = Duration::from_millis(100);
+/// `UBLK_IO_RES_ABORT`: the device is going.
+const ABORTED: i32 = -libc::ENODEV;
+
+/// What one wait brought.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// Nothing happened for a while.
+    pub is_idle: bool,
+    /// The agent has said something.
+    pub has_message: bool,
+}
+
+/// The devices, and the ring that their requests come from.
+pub struct Session {
+    control: Control,
+    devices: Vec<Device>,
+    timing: Option<Arc<Timing>>,
+    replies: Arc<Replies>,
+    happened: Vec<Happened>,
+    commanded: Option<i32>,
+    content: Vec<u8>,
+    /// Dropped last: the devices are gone by then.
+    _guard: Guard,
+}
+
+impl Session {
+    /// Make a device for each disk. Nothing is asked of them until [`start`](Self::start).
+    pub fn new(mut control: Control, disks: &[DiskInfo]) -> Result<Self, UblkError> {
+        control.sweep();
+        let guard = Guard::start().map_err(|error| {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            UblkError::new("starting the process that removes devices", errno)
+        })?;
+        let replies = Replies::new().map_err(|errno| UblkError::new("making an eventfd", errno))?;
+        let mut session = Self {
+            control,
+            devices: Vec::new(),
+            timing: None,
+            replies: Arc::new(replies),
+            happened: Vec::new(),
+            commanded: None,
+            content: vec![0; MAX_REQUEST_BYTES],
+            _guard: guard,
+        };
+        for (number, disk) in (0..).zip(disks) {
+            match Device::add(&mut session.control, number, disk) {
+                Ok(device) => session.devices.push(device),
+                Err(error) => {
+                    session.remove_all();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(session)
+    }
+
+    /// Serve, and start the devices; the replies of disks with a model wait for it. Their nodes, in
+    /// the order of the disks.
+    pub fn start(
+        &mut self,
+        store: &mut Store,
+        timing: Option<Arc<Timing>>,
+    ) -> Result<Vec<PathBuf>, Errno> {
+        self.timing = timing;
+        self.control
+            .ring
+            .poll(Waited::Replies, self.replies.event().as_fd());
+        for index in 0..self.devices.len() {
+            self.devices[index].fetch_all(&mut self.control.ring);
+            // The kernel looks for partitions meanwhile.
+            self.run(store, p::START_DEV, self.devices[index].number)?;
+        }
+        let node = |device: &Device| format!("/dev/ublkb{}", device.number).into();
+        Ok(self.devices.iter().map(node).collect())
+    }
+
+    /// Say once when the agent has said something.
+    pub fn listen(&mut self, agent: BorrowedFd<'_>) {
+        self.control.ring.poll(Waited::Agent, agent);
+    }
+
+    /// Wait for something, and serve it.
+    pub fn step(&mut self, store: &mut Store) -> Result<Step, Errno> {
+        let mut happened = std::mem::take(&mut self.happened);
+        self.control.ring.wait(IDLE, &mut happened)?;
+        let mut step = Step {
+            is_idle: happened.is_empty(),
+            has_message: false,
+        };
+        for each in happened.drain(..) {
+            match each {
+                Happened::Request { disk, tag, result } => {
+                    self.arrived(store, disk, tag, result)?;
+                }
+                Happened::Commanded(result) => self.commanded = Some(result),
+                Happened::Readable(Waited::Agent) => step.has_message = true,
+                Happened::Readable(Waited::Replies) => {
+                    for Due { disk, tag, result } in self.replies.take() {
+                        self.commit(disk, tag, result);
+                    }
+                    self.control
+                        .ring
+                        .poll(Waited::Replies, self.replies.event().as_fd());
+                }
+            }
+        }
+        self.happened = happened;
+        Ok(step)
+    }
+
+    /// Remove the devices; what is still asked of them is served.
+    pub fn stop(&mut self, store: &mut Store) -> Result<(), Errno> {
+        // No reply waits any more for a model that nobody asks.
+        self.timing = None;
+        for index in 0..self.devices.len() {
+            self.run(store, p::STOP_DEV, self.devices[index].number)?;
+            while self.devices[index].fetching > 0 {
+                self.step(store)?;
+            }
+        }
+        self.remove_all();
+        Ok(())
+    }
+
+    fn remove_all(&mut self) {
+        for device in self.devices.drain(..) {
+            let number = device.number;
+            // The driver waits until nobody has its character device open or mapped.
+            drop(device);
+            let _ = self.control.command(p::DEL_DEV, number);
+        }
+    }
+
+    /// A control command that may need requests to be served.
+    fn run(&mut self, store: &mut Store, code: Opcode, device: u32) -> Result<(), Errno> {
+        self.commanded = None;
+        self.control.begin(code, device);
+        loop {
+            self.step(store)?;
+            if let Some(result) = self.commanded.take() {
+                return outcome(result);
+            }
+        }
+    }
+
+    fn arrived(
+        &mut self,
+        store: &mut Store,
+        disk: u16,
+        tag: u16,
+        result: i32,
+    ) -> Result<(), Errno> {
+        let submit_ns = store.clock().now_ns();
+        let device = self
+            .devices
+            .get_mut(usize::from(disk))
+            .ok_or(Errno::INVAL)?;
+        device.fetching -= 1;
+        if result == ABORTED {
+            return Ok(());
+        }
+        outcome(result)?;
+        match device.asked(tag, submit_ns) {
+            Ok(request) => self.serve(store, tag, request),
+            Err(errno) => self.commit(disk, tag, -errno.raw_os_error()),
+        }
+        Ok(())
+    }
+
+    fn serve(&mut self, store: &mut Store, tag: u16, mut request: Request) {
+        let disk = request.disk;
+        let device = &self.devices[usize::from(disk)];
+        let length = request.length as usize;
+        if request.op == Op::Write
+            && let Err(errno) = device.read_content(tag, &mut store.space()[..length])
+        {
+            // The device is going: nobody waits for the write.
+            return self.commit(disk, tag, -errno.raw_os_error());
+        }
+        let timing = self.timing.clone();
+        let ticket = timing
+            .as_ref()
+            .and_then(|timing| timing.submit(store.requests(), std::slice::from_ref(&request)));
+        if let Some(ticket) = &ticket {
+            request.submit_ns = ticket.submit_ns;
+        }
+        let done = if request.op == Op::Read {
+            let content = &mut self.content[..length];
+            let read = store.read(request, content).map_err(errno_of);
+            read.and_then(|()| device.write_content(tag, content))
+        } else {
+            store.request(request).map_err(errno_of)
+        };
+        let result = match (done, request.op) {
+            (Err(errno), _) => -errno.raw_os_error(),
+            (Ok(()), Op::Read | Op::Write) => length as i32,
+            (Ok(()), _) => 0,
+        };
+        match (timing, ticket) {
+            (Some(timing), Some(ticket)) => {
+                let replies = Arc::clone(&self.replies);
+                let due = Due { disk, tag, result };
+                timing.reply(ticket, Box::new(move || replies.put(due)));
+            }
+            _ => self.commit(disk, tag, result),
+        }
+    }
+
+    fn commit(&mut self, disk: u16, tag: u16, result: i32) {
+        if let Some(device) = self.devices.get_mut(usize::from(disk)) {
+            device.commit(&mut self.control.ring, tag, result);
+        }
+    }
+
+    /// Room for the requests of so many disks.
+    pub fn requests(disks: usize) -> u32 {
+        u32::from(DEPTH) * disks as u32
+    }
+}
+
+fn errno_of(error: fscost_recording::Error) -> Errno {
+    match error.kind {
+        ErrorKind::Invalid => Errno::INVAL,
+        _ => Errno::IO,
+    }
+}
