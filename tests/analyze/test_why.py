@@ -6,7 +6,10 @@ import pyarrow as pa
 import pytest
 
 from fscost import analyze
+from fscost.analyze.explain import Mark
 from fscost.analyze.rows import SCHEMA
+
+from .made import S, commit, explanation, row
 
 
 def explained(rows: list[dict[str, Any]], family: str) -> analyze.Explanation:
@@ -80,3 +83,16 @@ def test_what_is_small_is_no_reason() -> None:
 def test_the_largest_comes_first() -> None:
     found = analyze.why(explained([DATA, ATIME, SECOND, SECOND], "btrfs"))
     assert [reason.write_bytes for reason in found] == [2 * 4096, 4096]
+
+
+def test_fast_commits_are_told_from_commits() -> None:
+    """One fast commit for each fsync, and few full commits: none of those is called large."""
+    fast = [row("journal_fast_commit", cause="log", time_ns=second * S) for second in range(1, 9)]
+    rows = [row("file_data"), *commit(7, [("inode_table", 5)], 10 * S), *fast]
+    found = analyze.why(explanation(rows, marks=[Mark(0, "run"), Mark(100 * S, "end")]))
+    assert [(each.words, each.remedy) for each in found] == [
+        (
+            "92 % of its bytes are the journal: 32 KiB of fast commits, 1 commit of 12 KiB",
+            "",
+        )
+    ]

@@ -14,6 +14,7 @@ WORTH_SAYING = 0.05
 """Of all bytes written."""
 _MOST_REASONS = 3
 _KEYS = ("structure", "cause", "atime_alone", "copy")
+_FAST_COMMIT = "journal_fast_commit"
 _LAZY_INIT = "mkfs.ext4 -E lazy_itable_init=0,lazy_journal_init=0"
 
 
@@ -78,24 +79,28 @@ def _of_journal(journal: Journal, sums: list[tuple[Any, ...]], total: int) -> It
         return
     forced = journal.reasons.count(Why.FORCED)
     is_forced = forced > journal.count / 2
+    fast_bytes = sum(length for name, *_, length in sums if name == _FAST_COMMIT)
     what = "commit" if journal.family == EXT else "checkpoint"
-    each = f"{size(journal.bytes / journal.count)}{' each' * (journal.count > 1)}"
-    commits = f"{counted(journal.count, what)} of {each}"
-    remedy = _journal_remedy(journal, sums, is_forced=is_forced) if journal.family == EXT else ""
-    asked = " forced by fsync" if is_forced else ""
+    each = size((journal.bytes - fast_bytes) / journal.count)
+    commits = f"{counted(journal.count, what)} of {each}{' each' * (journal.count > 1)}"
+    fast = f"{size(fast_bytes)} of fast commits, " if fast_bytes else ""
+    is_fast_alone = fast_bytes > journal.bytes / 2
+    asked = " forced by fsync" if is_forced and not is_fast_alone else ""
     before = "copied" if journal.family == EXT else "logged"
     again = (
         f", {share(journal.again, journal.copies)} of it {before} before"
-        if journal.again and journal.copies
+        if journal.again and journal.copies and not is_fast_alone
         else ""
     )
-    words = f"{share(journal.bytes, total)} of its bytes are the journal: {commits}{asked}{again}"
-    yield Reason(journal.bytes, words, remedy)
+    remedy = _journal_remedy(journal, is_forced=is_forced) if journal.family == EXT else ""
+    words = (
+        f"{share(journal.bytes, total)} of its bytes are the journal: {fast}{commits}{asked}{again}"
+    )
+    yield Reason(journal.bytes, words, "" if fast_bytes else remedy)
 
 
-def _journal_remedy(journal: Journal, sums: list[tuple[Any, ...]], *, is_forced: bool) -> str:
+def _journal_remedy(journal: Journal, *, is_forced: bool) -> str:
     """Of ext4: fewer blocks for each fsync, or fewer commits by the timer."""
     if is_forced:
-        is_fast = any(structure == "journal_fast_commit" for structure, *_ in sums)
-        return "" if is_fast else "-O fast_commit"
+        return "-O fast_commit"
     return "-o commit=60" if journal.reasons.count(Why.TIMER) > journal.count / 2 else ""

@@ -16,6 +16,12 @@ def say(line: str) -> None:
     print(plain(line), file=sys.stderr, flush=True)
 
 
+def wrapped(text: str) -> str:
+    """The text in lines of the terminal's width; in a pipe or a file one line."""
+    columns = given_columns(sys.stdout)
+    return text if columns is None else textwrap.fill(text, columns, break_on_hyphens=False)
+
+
 def print_lines(entries: Sequence[tuple[str, str]]) -> None:
     """The names in a column as wide as the longest; in a pipe or a file one line each. Where names
     leave no room, meanings stand below them."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fscost import run
 from fscost.cli.diff import show
-from fscost.cli.lines import say
+from fscost.cli.lines import say, wrapped
 from fscost.cli.output.emit import Outputs
 from fscost.cli.progress import progress
 from fscost.errors import InputError
@@ -41,7 +41,8 @@ def several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int
         if outcome.results.manifest.done:
             done[name] = outcome.results
             if not outputs.json:
-                print(plain(f"{name}: {answer(outcome.results)}\n  {outcome.results.folder}"))
+                print(wrapped(plain(f"{name}: {answer(outcome.results)}")))
+                print(plain(f"  {outcome.results.folder}"))
         if outcome.interrupted:
             break
     if len(done) > 1:

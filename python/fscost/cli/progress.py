@@ -43,16 +43,16 @@ class Progress(Listener):
 
     def starts(self, spec: RunSpec, estimate: Estimate, finished_cells: int) -> None:
         host = (
-            "an unknown size of recordings"
+            ""
             if estimate.host_bytes is None
-            else f"recordings of at most {human_bytes(estimate.host_bytes)}"
+            else f"recordings of at most {human_bytes(estimate.host_bytes)}; "
         )
         cells = f"{_range(estimate.cells_min, estimate.cells_max)} cell{'s' * (estimate.cells_max != 1)}, seed {spec.seed}"
         if finished_cells:
             cells += f"; {finished_cells} are finished already"
-        lasts = f"a guess: {_range(human_seconds(estimate.seconds_min), human_seconds(estimate.seconds_max))}"
+        lasts = f"expected time {_range(human_seconds(estimate.seconds_min), human_seconds(estimate.seconds_max))}"
         self.say(f"{spec.workload.name} on {', '.join(profile.name for profile in spec.profiles)}")
-        self.say(f"{cells}; {lasts}, {host}; results in {spec.folder}")
+        self.say(f"{cells}; {lasts}; {host}results in {spec.folder}")
         self._ended = finished_cells
         self._cells = _range(estimate.cells_min, estimate.cells_max)
 
@@ -77,14 +77,15 @@ class Progress(Listener):
     def cell_ends(self, record: CellRecord, remaining_s: tuple[float, float]) -> None:
         self._ended += 1
         self._steps.pop(record.profile, None)
-        self._remaining = f"remaining: {_span(remaining_s)}"
+        span = _span(remaining_s)
+        self._remaining = f"; remaining: {span}" if span else ""
         what = (
             f"[{self._ended} of {self._cells}] {record.profile}, repetition {record.repetition}: "
         )
         if record.status == "failed":
             self.say(f"{what}FAILED: {record.because}")
         else:
-            self.say(f"{what}{human_seconds(record.duration_s)}; {self._remaining}")
+            self.say(f"{what}{human_seconds(record.duration_s)}{self._remaining}")
 
     def gives_up(self, profile: str, because: str) -> None:
         self.say(f"{profile} is not tried again: {because}")
@@ -108,7 +109,7 @@ class LiveProgress(Progress):
         if self._status is None:
             self._status = self._console.status("")
             self._status.start()
-        self._status.update(Text(plain(f"{line}  {self._remaining}")))
+        self._status.update(Text(plain(f"{line}{self._remaining}")))
 
     def close(self) -> None:
         if self._status is not None:
@@ -119,7 +120,7 @@ class LiveProgress(Progress):
 def _span(seconds: tuple[float, float]) -> str:
     low, high = seconds
     if high <= 0:
-        return "nothing"
+        return ""
     return (
         f"at most {human_seconds(high)}"
         if low <= 0

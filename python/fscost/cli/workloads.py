@@ -1,7 +1,5 @@
 """`fscost workloads`: what can be named after --workload."""
 
-import sys
-import textwrap
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -9,8 +7,7 @@ import typer
 
 from fscost import workload
 from fscost.cli.completion import workloads as names
-from fscost.cli.lines import print_lines
-from fscost.report.width import given_columns
+from fscost.cli.lines import print_lines, wrapped
 from fscost.view.grid import plain
 
 _MIB = 1 << 20
@@ -50,8 +47,7 @@ def _list() -> None:
 def _describe(found: workload.Workload) -> None:
     declared = next(each.options for each in workload.catalogue() if each.name == found.name)
     values = dict(found.options)
-    for line in _wrapped(f"{found.name}: {found.summary}"):
-        print(line)
+    print(wrapped(f"{found.name}: {found.summary}"))
     estimate_bytes = found.write_bytes_estimate or 0
     print(
         f"A cell writes up to {estimate_bytes // _MIB} MiB; "
@@ -83,8 +79,3 @@ def _step(step: workload.Step) -> Iterator[str]:
     yield f"  {step.name}{'' if step.measured else ' (not measured)'}"
     for line in step.shell.strip().splitlines():
         yield plain(f"    {line}".rstrip())
-
-
-def _wrapped(text: str) -> list[str]:
-    columns = given_columns(sys.stdout)
-    return [text] if columns is None else textwrap.wrap(text, columns, break_on_hyphens=False)
