@@ -77,7 +77,11 @@ def mib(*values: float) -> list[float]:
         ),
         (
             {"ext4": mib(5, 5, 5), "xfs": mib(5, 5, 5)},
-            "No difference found: every profile wrote about 5.00 MiB.",
+            "No difference: every profile wrote 5.00 MiB.",
+        ),
+        (
+            {"ext4": mib(5, 5, 5), "xfs": mib(5.05, 5.05, 5.05)},
+            "No difference of 2 % or more: every profile wrote 5.00 MiB to 5.05 MiB.",
         ),
         (
             {"ext4": mib(5, 5, 5), "xfs": mib(5.05, 5.05, 5.05), "btrfs": mib(6, 6, 6)},
@@ -86,6 +90,24 @@ def mib(*values: float) -> list[float]:
         (
             {"ext4": mib(5, 7, 4), "xfs": mib(6, 5, 5)},
             "No difference found: every profile wrote about 5.00 MiB.",
+        ),
+        (
+            {"ext4": mib(6, 6, 6), "btrfs": mib(3, 4, 9), "xfs": mib(5, 5, 5)},
+            (
+                "Lowest median: btrfs, 4.00 MiB; a difference from xfs and ext4 is not certain. "
+                "Certain: xfs wrote 17 % less than ext4."
+            ),
+        ),
+        (
+            {"ext4": mib(5, 6), "xfs": mib(12, 11), "btrfs": mib(4, 9)},
+            "Lowest median: ext4, 5.50 MiB; a difference from btrfs and xfs is not certain.",
+        ),
+        (
+            {"ext4": mib(9, 9, 9), "btrfs": mib(3, 4, 5), "xfs": mib(5, 5, 5)},
+            (
+                "Lowest median: btrfs, 4.00 MiB, 56 % less than ext4; "
+                "a difference from xfs is not certain."
+            ),
         ),
         (
             {"ext4": mib(5), "xfs": mib(2)},

@@ -1,6 +1,6 @@
 """Which profile did best and by how much: a sentence, and a table with one number a column."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fscost import stats
@@ -46,6 +46,7 @@ _FSYNC = ("fsync_latency_ns_p50", "fsync_latency_ns_p99")
 _WIDE = ("device_read_bytes", "sync_calls", *_FSYNC, "write_amplification", "space_used_bytes")
 _NOISY = ("wall_s", "cpu_s", *_FSYNC)
 _LONGEST_IN_HEADER = 14
+_MOST_NAMED = 2
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def _is_tie(values: Mapping[int, float], least: Mapping[int, float]) -> bool:
 
 
 def headline(found: Ranking) -> str:
-    """One or two sentences: who is first and by how much, and who is last."""
+    """One to three sentences: who is first, by how much and how certainly, and who is last."""
     if not found.rows:
         return ""
     first = found.rows[0]
@@ -118,26 +119,73 @@ def headline(found: Ranking) -> str:
         )
     if max(row.n for row in found.rows) == 1:
         return f"One repetition, so no difference is called. Lowest: {first.profile}, {value}."
-    if len(found.ties) == len(found.rows):
-        about = "wrote about" if is_written else f"has a {found.label} of about"
-        return f"No difference found: every profile {about} {value}."
-    one = len(found.ties) == 1
-    verb = "wrote least" if is_written else f"{'has' if one else 'have'} the lowest {found.label}"
-    against = next((row for row in found.rows if row.profile == found.baseline), None)
-    # A tie with the first in its neighbourhood may differ from the baseline by another share, or
-    # not at all.
-    less = (
-        ""
-        if against is None or first.verdict is not Verdict.LOWER
-        else f", {_change(first.ratio)} {found.baseline}"
-    )
-    sentence = f"{_listed(found.ties)} {verb}: {value}{less}."
+    if all(_is_near(row, first) for row in found.rows):
+        return _all_alike(found)
+    near = [row.profile for row in found.rows if row.profile in found.ties and _is_near(row, first)]
+    if len(near) == len(found.ties):
+        one = len(near) == 1
+        lowest = f"{'has' if one else 'have'} the lowest {found.label}"
+        verb = "wrote least" if is_written else lowest
+        sentences = [f"{_listed(near)} {verb}: {value}{_against(first, found)}."]
+    else:
+        sentences = list(_uncertain(found))
     last = found.rows[-1]
-    if last.profile in found.ties or last.verdict is not Verdict.HIGHER:
-        return sentence
-    most = "wrote most" if is_written else f"has the highest {found.label}"
-    much = f"{human(last.median, last.unit)}, {_change(last.ratio)} {found.baseline}"
-    return f"{sentence} {last.profile} {most}: {much}."
+    if last.profile not in found.ties and last.verdict is Verdict.HIGHER:
+        most = "wrote most" if is_written else f"has the highest {found.label}"
+        much = f"{human(last.median, last.unit)}, {_change(last.ratio)} {found.baseline}"
+        sentences.append(f"{last.profile} {most}: {much}.")
+    return " ".join(sentences)
+
+
+def _is_near(row: Row, first: Row) -> bool:
+    """Closer than what is called a difference, were it certain."""
+    return row.median <= first.median * (1 + stats.MINIMUM_SIZE)
+
+
+def _is_certain(row: Row) -> bool:
+    """Its interval holds nothing that would be called a difference."""
+    low, high = row.ratio_low, row.ratio_high
+    return (
+        low is not None
+        and high is not None
+        and 1 - stats.MINIMUM_SIZE < low <= high < 1 + stats.MINIMUM_SIZE
+    )
+
+
+def _all_alike(found: Ranking) -> str:
+    subject = "wrote" if found.metric == WRITTEN else f"has a {found.label} of"
+    low, high = (human(row.median, row.unit) for row in (found.rows[0], found.rows[-1]))
+    if not all(_is_certain(row) for row in found.rows if row.profile != found.baseline):
+        return f"No difference found: every profile {subject} about {low}."
+    if low == high:
+        return f"No difference: every profile {subject} {low}."
+    least = f"{stats.MINIMUM_SIZE * 100:.0f} %"
+    return f"No difference of {least} or more: every profile {subject} {low} to {high}."
+
+
+def _against(row: Row, found: Ranking) -> str:
+    """A tie with the first in its neighbourhood may differ from the baseline by another share, or
+    not at all."""
+    is_told = row.verdict is Verdict.LOWER and found.baseline in found.profiles
+    return f", {_change(row.ratio)} {found.baseline}" if is_told else ""
+
+
+def _uncertain(found: Ranking) -> Iterator[str]:
+    """The lowest median is no answer where chance may have made it: what is certain is one."""
+    first = found.rows[0]
+    value = human(first.median, first.unit)
+    others = [name for name in found.ties if name != first.profile]
+    if len(others) > _MOST_NAMED:
+        others = [*others[:_MOST_NAMED], f"{len(others) - _MOST_NAMED} more"]
+    yield (
+        f"Lowest median: {first.profile}, {value}{_against(first, found)}; "
+        f"a difference from {_listed(others)} is not certain."
+    )
+    lower = (row for row in found.rows[1:] if row.verdict is Verdict.LOWER)
+    best = next(lower, None)
+    if best is not None and first.verdict is not Verdict.LOWER:
+        verb = "wrote" if found.metric == WRITTEN else f"has a {found.label}"
+        yield f"Certain: {best.profile} {verb} {_change(best.ratio)} {found.baseline}."
 
 
 def _change(ratio: float | None) -> str:
