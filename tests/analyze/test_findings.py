@@ -40,7 +40,7 @@ CASES = {
     ),
     "doubtful": (
         [*files(1, 99), row("file_data", doubtful=True)],
-        "1 % of the bytes are data of files that the disk does not identify for certain",
+        "1 % of the bytes are data whose file is not certain (doubtful)",
     ),
     "atime": (
         [*files(1, 3), row("inode_table", **ATIME)],

@@ -56,7 +56,7 @@ SECOND = {"structure": "fs_tree", "cause": "names", "copy": 1}
         (
             [DATA, SECOND, SECOND, SECOND],
             "btrfs",
-            "75 % of its bytes are second copies of metadata (DUP)",
+            "75 % of its bytes are second copies (DUP) of metadata and its log",
             "mkfs.btrfs -m single",
             3 * 4096,
         ),

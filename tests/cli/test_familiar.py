@@ -89,7 +89,7 @@ def test_a_command_that_stands_here_says_how_to_reach_it(fscost: Run, tmp_path: 
         (["--per", "0:tx"], "--per '0:tx' is not a number of operations"),
         (["--per", "x"], "--per 'x' is not a number of operations"),
         (["--fill", "100%"], "--fill '100%' is not a share"),
-        (["-L", "mode", "a,b"], "{mode} stands nowhere"),
+        (["-L", "mode", "a,b"], "-L mode: no option contains {mode}"),
         (["-L", "mode", "a,"], "-L mode a, lists no values"),
         (["--run", "a=b"], "--run names the commands already"),
     ],
@@ -159,3 +159,21 @@ def test_times_and_labs_do_not_compare_between_runs(fscost: Run, tmp_path: Path)
     manifest.write_text(manifest.read_text().replace('"lab": "fake"', '"lab": "vm"'))
     assert "runs of different labs do not compare" in fscost("diff", "a", "b", check=(2,)).stderr
     assert "a comparison needs at least two runs" in fscost("diff", "a", check=(2,)).stderr
+
+
+def test_here_is_replaced_in_named_commands_too(fscost: Run, tmp_path: Path) -> None:
+    fscost("compare", *FAKE, "--run", "a={here}/a.sh", "--run", "b=true", "-o", "here")
+    [step] = load(tmp_path / "here" / "a").manifest.workload["steps"]
+    assert step["shell"] == f"{tmp_path}/a.sh"
+
+
+def test_runs_with_other_operations_are_not_divided(fscost: Run, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(
+        'version = 1\nprofiles = ["ext4", "xfs"]\n'
+        '[workloads.a]\ncommand = "true"\nper = "10:fsync"\n'
+        '[workloads.b]\ncommand = "true"\nper = "20:tx"\n'
+    )
+    assert "written per" not in fscost("run", "s.toml", "--lab", "fake", "-r", "2").stdout
+    text = (tmp_path / "s.toml").read_text().replace("20:tx", "10:fsync")
+    (tmp_path / "s.toml").write_text(text)
+    assert "written per fsync" in fscost("run", "s.toml", "--lab", "fake", "-r", "2").stdout

@@ -157,7 +157,7 @@ def test_when_every_profile_fails_the_first_repetition_is_the_last(spec: Make, g
     assert outcome.results.samples.num_rows == 0
     assert (
         load(outcome.results.folder).manifest.stopped_because
-        == "no profile came through its first repetition"
+        == "every profile failed in its first repetition"
     )
 
 

@@ -205,7 +205,7 @@ def test_a_spread_that_the_journal_makes_is_told() -> None:
     assert [line for line in shown.cautions if "journal" in line] == [
         (
             "Repetitions differ mostly in the journal (ext4 by 512 KiB): "
-            "a commit more or less, as the timer falls. A longer workload tells more."
+            "when commits happen depends on timing. A longer workload averages it out."
         ),
     ]
     steady = {"ext4": mib(1, 1, 1), "xfs": mib(1, 1, 1)}

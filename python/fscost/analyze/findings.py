@@ -57,7 +57,7 @@ def _findings(explanation: Explanation, total: int, journal: Journal | None) -> 
     if (unknown := unknown_bytes(explanation)) > UNKNOWN_ALLOWED * total:
         yield f"{share(unknown, total)} of the bytes are not understood: all that follows may be off by as much"
     if (doubtful := doubtful_bytes(explanation)) >= DOUBTFUL_ALLOWED * total:
-        yield f"{share(doubtful, total)} of the bytes are data of files that the disk does not identify for certain"
+        yield f"{share(doubtful, total)} of the bytes are data whose file is not certain (doubtful)"
     causes: Counter[str] = Counter()
     alone = further = 0
     for _, cause, is_alone, copy, length in rows(explanation.sums(*_COST)):

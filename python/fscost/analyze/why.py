@@ -55,7 +55,7 @@ def _of_sums(sums: list[tuple[Any, ...]], total: int) -> Iterator[Reason]:
     copies = sum(length for *_, copy, length in sums if copy)
     yield Reason(
         copies,
-        f"{share(copies, total)} of its bytes are second copies of metadata (DUP)",
+        f"{share(copies, total)} of its bytes are second copies (DUP) of metadata and its log",
         "mkfs.btrfs -m single",
     )
     late = sum(length for _, cause, _, _, length in sums if cause == "lazy_init")

@@ -80,7 +80,9 @@ def compare(
     Without arguments: five profiles and a small workload. A profile is written as people write it:
     the type, mkfs's own flags, -o and mount options.
 
-    fscost compare --on ext4 --on 'ext4 -o noatime' --on btrfs -- make -j2
+    fscost compare --on ext4 --on 'ext4 -o commit={5,30}' -- 'tar xf {here}/src.tar && make -C src'
+
+    The command starts in the new file system, which is empty; {here} is the folder that you are in.
     """
     outputs = Outputs(json, csv, markdown, Choice(is_by_disk=by_disk, is_wide=wide))
     outputs.check()
@@ -106,7 +108,10 @@ def compare(
         place = replace(place, lab=before.lab if lab == AUTO else lab)
         found = {"": asked}
     else:
-        found = variants(with_range(asked, given), runs or (), lists or ())
+        asked = with_range(asked, given)
+        found = {
+            name: absolute(each) for name, each in variants(asked, runs or (), lists or ()).items()
+        }
     if len(found) > 1:
         raise typer.Exit(several(found, place, outputs))
     [only] = found.values()

@@ -47,7 +47,9 @@ def several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int
             break
     if len(done) > 1:
         first = next(iter(found.values()))
-        per = None if first.per is None else parse_per(first.per)
+        # Bytes for each of other operations do not compare.
+        is_one = len({asked.per for asked in found.values()}) == 1
+        per = parse_per(first.per) if first.per is not None and is_one else None
         metric = first.metric if METRICS[first.metric].unit != "s" else WRITTEN
         show(relation(done, metric, per), metric, is_json=outputs.json)
     return worst
@@ -74,7 +76,7 @@ def _executed(found: Prepared) -> RunOutcome:
     finally:
         listener.close()
     kept = bool(outcome.results.manifest.cells)
-    if kept:
+    if outcome.results.manifest.done:
         run.point_latest(spec.folder)
     if outcome.interrupted:
         resume = f"resume with: fscost compare --resume {shlex.quote(str(spec.folder))}"

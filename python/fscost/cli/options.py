@@ -17,7 +17,10 @@ _DISK = "The disk"
 
 Command = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[-- COMMAND…]", help="The command to measure, run on the file system."),
+    typer.Argument(
+        metavar="[-- COMMAND…]",
+        help="The command to measure. It starts in the new, empty file system; {here} is the current folder.",
+    ),
 ]
 On = Annotated[
     list[str] | None,

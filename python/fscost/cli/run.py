@@ -38,7 +38,9 @@ def run(
 ) -> None:
     """Run the workloads of a suite file (fscost.toml), and relate them.
 
-    Each workload is a run as `fscost compare` makes it; its file is described in docs/suites.md.
+    Each workload is a run as `fscost compare` makes it. A suite is TOML: version = 1,
+    profiles = ["ext4", "xfs"], and a table for each workload, [workloads.NAME], with
+    command = "…" or builtin = "sqlite"; `fscost schema suite` has all fields.
 
     fscost run nightly.toml --only database -r 2
     """

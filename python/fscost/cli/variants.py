@@ -75,7 +75,7 @@ def _filled(request: Request, chosen: Sequence[tuple[str, str]], name: str) -> R
     for key, _ in chosen:
         if key not in used:
             raise InputError(
-                f"{{{key}}} stands nowhere",
+                f"-L {key}: no option contains {{{key}}}",
                 f"write {{{key}}} where its values belong, or drop -L {key}",
             )
     return replace(request, **{**filled, "name": _title(request.name, name)})

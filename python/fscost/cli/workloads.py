@@ -41,7 +41,9 @@ def _list() -> None:
         entries.append((f"{each.name:{width}}  {size:>8}", each.summary))
     print_lines(entries)
     print("\nOptions and steps of one: `fscost workloads NAME`")
-    print("Any other workload: a command of yours, as in `fscost compare -- make -j2`")
+    print(
+        "Any other workload: a command of yours, as in\n`fscost compare -- 'tar xf {here}/src.tar && make -C src'`"
+    )
 
 
 def _describe(found: workload.Workload) -> None:

@@ -48,6 +48,9 @@ def resolve(text: str) -> Profile:
             did_you_mean(first, [*named, *formattable_types()])
             or f"types: {', '.join(formattable_types())}"
         )
+        if "," in first and {*first.split(",")} <= {*named, *known_types()}:
+            remedy = " ".join(f"--on {each}" for each in first.split(","))
+            remedy = f"name each by itself: {remedy}"
         raise InputError(
             f"profile '{text}': no file system or profile is called '{first}'",
             f"{remedy} (`fscost profiles` lists all)",

@@ -43,7 +43,7 @@ def split_flags(grammar: Grammar, words: Sequence[str]) -> tuple[list[Flag], lis
     if rest:
         raise InputError(
             f"flags: unexpected word '{rest[0]}'",
-            "a profile has no device or other loose words: fscost gives it fresh disks of its own; quote values that contain spaces",
+            f"a mount option is written -o {rest[0]}; a profile names no device, because fscost gives it disks of its own",
         )
     for flag, value in pairs:
         _check(grammar, flag, value)

@@ -216,7 +216,7 @@ class _Run:
             ):
                 self._ends(store, ran, running, len(todo) - number)
             if not store.manifest.done:
-                return "no profile came through its first repetition"
+                return "every profile failed in its first repetition"
         raise AssertionError("repetitions never end")
 
     def _running(self, store: RunStore) -> list[str]:

@@ -171,7 +171,7 @@ def _check_profiles(spec: RunSpec) -> None:
             )
     if spec.baseline and spec.baseline not in seen:
         raise InputError(
-            f"the baseline {spec.baseline!r} is none of the profiles",
+            f"--baseline {spec.baseline!r} is not one of the profiles",
             did_you_mean(spec.baseline, seen)
             or f"one of: {', '.join(p.name for p in spec.profiles)}",
         )

@@ -47,7 +47,7 @@ _DOUBTS = (
     (
         written.DOUBTFUL,
         _DOUBTFUL_ALLOWED,
-        "data of files that the disk does not identify for certain is",
+        "data whose file is not certain (in explain: doubtful) is",
         "",
     ),
     (

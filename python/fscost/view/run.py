@@ -179,8 +179,8 @@ def conditions(results: RunResults) -> list[str]:
     where = f"{_guests(manifest.environment, guests)}{_kernel(manifest.environment)}; lab {manifest.lab}"
     return [
         *_smart(manifest.environment),
-        f"{where}; seed {manifest.seed}; disk {_size(manifest.options)}; {_device_model(results)}.",
-        f"Bytes are exact; {times}. {_stopped(results)}",
+        f"{where}; seed {manifest.seed}; disk {_size(manifest.options)}{_condition(manifest.request)}; {_device_model(results)}.",
+        f"The bytes of each repetition are exact; {times}. {_stopped(results)}",
     ]
 
 
@@ -233,6 +233,18 @@ def _kernel(environment: dict[str, object]) -> str:
         if isinstance(kernel, dict)
         else "unknown kernel"
     )
+
+
+def _condition(request: Mapping[str, Any]) -> str:
+    """What the disk held before the workload, where that was asked for."""
+    words = []
+    if request.get("fill"):
+        words.append(f"filled to {str(request['fill']).removesuffix('%')} %")
+    if request.get("age"):
+        words.append(f"churned {request['age']} times")
+    if request.get("aged"):
+        words.append(f"prepared files {request['aged']:g} days old")
+    return f" ({', '.join(words)})" if words else ""
 
 
 def _size(options: dict[str, object]) -> str:

@@ -119,8 +119,8 @@ def _commits(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
         return []
     return [
         (
-            f"Repetitions differ mostly in the journal ({', '.join(names)}): "
-            "a commit more or less, as the timer falls. A longer workload tells more."
+            f"Repetitions differ mostly in the journal ({', '.join(names)}): when commits happen "
+            "depends on timing. A longer workload averages it out."
         )
     ]
 

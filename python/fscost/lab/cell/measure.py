@@ -129,7 +129,7 @@ def _run(
         ):
             # Some print their usage behind the reason, and the agent tells the end of what was
             # printed.
-            because += f"\nits first words: {first}"
+            because += f"\nit first printed: {first}"
         if (suggestion := profile.suggestion(cell.profile, story.ending.kind)) is not None:
             because += f"\n{suggestion}"
         return CellResult(cell, "failed", because, facts=facts, kind=story.ending.kind)
