@@ -82,7 +82,10 @@ def main() -> None:
     maps = analyze.maps(whole, ["work"])
     directories = analyze.largest(report.explanation, analyze.By.DIRECTORY, LARGEST)[0]
     files = [listed(groups) for groups in (report.groups, directories)]
-    each = Explained("ext4", "ext4-0", "0", 0, report.write_bytes, report.findings, maps, *files)
+    tree = analyze.tree(report.explanation)
+    each = Explained(
+        "ext4", "ext4-0", "0", 0, report.write_bytes, report.findings, maps, *files, tree
+    )
     added = time.process_time()
     specs = [compiled(themed(figure.chart, "container")) for figure in of_recording(each, ())]
     size = len(json.dumps(specs)) + len(runtime())

@@ -8,18 +8,20 @@ mod latency;
 mod names;
 mod recovery;
 mod replay;
+mod requests;
 mod wear;
 
 use array::Array;
 use explanation::{Batches, Explanation};
 use fscost_explain::Names;
-use fscost_recording::{self as recording, Op, Output, Survey};
+use fscost_recording::{self as recording, Output};
 use pyo3::{
     create_exception,
     exceptions::PyException,
     prelude::*,
-    types::{PyBytes, PyDict, PyList},
+    types::{PyDict, PyList},
 };
+use requests::Requests;
 use std::path::PathBuf;
 
 create_exception!(
@@ -147,12 +149,7 @@ impl Recording {
     /// counted), "submit_ns": u64, "complete_ns", "offset",
     /// "length", "disk": u16, "op": u8, "fua": u8}`.
     fn requests(slf: Bound<'_, Self>) -> Requests {
-        Requests {
-            survey: Survey::new(slf.get().inner.header().disks.len()),
-            recording: slf.unbind(),
-            next: 0,
-            event: 0,
-        }
+        Requests::of(slf)
     }
 
     /// What each written byte was: rows in batches of columns, and the names that their numbers
@@ -393,102 +390,6 @@ fn mark_texts(marks: &[(u64, recording::Mark)]) -> Vec<MarkTexts> {
     texts
         .map(|(at_ns, mark)| (*at_ns, mark.name.clone(), detail(mark)))
         .collect()
-}
-
-/// An iterator of column batches.
-#[pyclass(module = "fscost._native")]
-struct Requests {
-    recording: Py<Recording>,
-    next: usize,
-    event: u64,
-    survey: Survey,
-}
-
-/// Events in one batch, at least: large enough for Parquet, small enough for memory.
-const BATCH_EVENTS: usize = 1 << 18;
-
-#[pymethods]
-impl Requests {
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let recording = &self.recording.get().inner;
-        let mut columns = Columns::default();
-        let (first, event, survey) = (self.next, self.event, &mut self.survey);
-        (self.next, self.event) = py
-            .detach(|| columns.fill(recording, first, event, survey))
-            .map_err(error)?;
-        if columns.op.is_empty() {
-            return Ok(None);
-        }
-        let batch = PyDict::new(py);
-        for (name, bytes) in [
-            ("event", &columns.event),
-            ("submit_ns", &columns.submit_ns),
-            ("complete_ns", &columns.complete_ns),
-            ("offset", &columns.offset),
-            ("length", &columns.length),
-            ("disk", &columns.disk),
-            ("op", &columns.op),
-            ("fua", &columns.fua),
-        ] {
-            batch.set_item(name, PyBytes::new(py, bytes))?;
-        }
-        Ok(Some(batch))
-    }
-
-    /// The intervals of what was read so far, as `Recording.intervals` gives them: once it has
-    /// ended, of everything.
-    fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let intervals = self.survey.intervals();
-        self.recording.get().interval_entries(py, intervals)
-    }
-}
-
-#[derive(Default)]
-struct Columns {
-    event: Vec<u8>,
-    submit_ns: Vec<u8>,
-    complete_ns: Vec<u8>,
-    offset: Vec<u8>,
-    length: Vec<u8>,
-    disk: Vec<u8>,
-    op: Vec<u8>,
-    fua: Vec<u8>,
-}
-
-impl Columns {
-    /// Fill from frame `next` on, whose first event has this number; returns the first frame that
-    /// was not read, and its first event.
-    fn fill(
-        &mut self,
-        recording: &recording::Recording,
-        mut next: usize,
-        mut first: u64,
-        survey: &mut Survey,
-    ) -> recording::Result<(usize, u64)> {
-        let mut frame = recording::Frame::default();
-        while self.op.len() < BATCH_EVENTS && next < recording.frames().len() {
-            recording.read_frame(next, false, &mut frame)?;
-            survey.add(&frame)?;
-            let numbered = (first..).zip(&frame.events);
-            for (number, event) in numbered.filter(|(_, e)| e.op != Op::Mark) {
-                self.event.extend(number.to_le_bytes());
-                self.submit_ns.extend(event.submit_ns.to_le_bytes());
-                self.complete_ns.extend(event.complete_ns.to_le_bytes());
-                self.offset.extend(event.offset.to_le_bytes());
-                self.length.extend(event.length.to_le_bytes());
-                self.disk.extend(event.disk.to_le_bytes());
-                self.op.push(event.op as u8);
-                self.fua.push(u8::from(event.fua));
-            }
-            next += 1;
-            first += frame.events.len() as u64;
-        }
-        Ok((next, first))
-    }
 }
 
 fn end_text(end: &recording::End) -> String {
