@@ -4,11 +4,16 @@ import ctypes
 import mmap
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fscost.host import tool
 from fscost.lab.vm import resident
+from fscost.matrix import Cell
+from fscost.profile import resolve
+from fscost.workload import resolve as workload
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 SIZE = 1 << 20
@@ -65,6 +70,24 @@ def test_few_files_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert count == 3
     with resident.held(found[:3]) as count:  # a: b is empty, c too large beside it
         assert count == 1
+
+
+def test_a_guest_reads_the_programs_of_its_plan_and_its_input(tmp_path: Path) -> None:
+    (tmp_path / "tree.tar").write_bytes(b"x")
+    small = replace(workload("small-files"), input=tmp_path)
+    cell = Cell(resolve("xfs"), small, 0, 7, 0)
+    built = {
+        "mkfs": [["mkfs.xfs", "{disk.main}"]],
+        "after_mount": [["ls", "{dir}"]],
+        "background": [],
+        "inspect": [{"name": "superblock", "command": ["xfs_db", "-r", "{disk.main}"]}],
+    }
+    found = resident.read_by(cell, built)
+    names = ("sh", "tar", "rm", "mkfs.xfs", "ls", "xfs_db")
+    programs = [path.resolve() for path in map(tool, names) if path is not None]
+    assert len(programs) == len(names)
+    assert set(programs) < set(found)
+    assert found[-1] == tmp_path / "tree.tar"
 
 
 def test_programs_come_with_their_libraries() -> None:

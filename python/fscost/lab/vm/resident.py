@@ -43,7 +43,9 @@ def held(files: Iterable[Path]) -> Iterator[int]:
 
 def read_by(cell: Cell, built: Mapping[str, Any]) -> list[Path]:
     """Files that the guest of a cell with this plan reads: programs, then the workload's input."""
-    names = ("sh", *cell.workload.needs_tools, *(command[0] for command in built["mkfs"]))
+    commands = [*built["mkfs"], *built["after_mount"], *built["background"]]
+    commands += [each["command"] for each in built["inspect"]]
+    names = ("sh", *cell.workload.needs_tools, *(command[0] for command in commands))
     folder = cell.workload.input
     return [*programs(names), *(() if folder is None else sorted(folder.rglob("*")))]
 
