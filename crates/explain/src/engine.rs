@@ -54,8 +54,7 @@ pub fn explain_streamed(
         families: Vec::new(),
         arrays: Vec::new(),
         rows: Rows::default(),
-        zeroes: Zeroes::new(recording)?,
-        interval: 0,
+        zeroes: Zeroes::new(recording),
     };
     engine.detect(&FormattedDisks::new(recording)?)?;
     let mut event_number = 0;
@@ -79,8 +78,9 @@ pub fn explain_streamed(
                 false => &NOT_READ[..event.length as usize],
             };
             if event.op == Op::Mark {
-                engine.interval += 1;
-                formatting = formatting && frame.mark_of(event)?.name != "mount";
+                let mark = frame.mark_of(event)?;
+                formatting = formatting && mark.name != "mount";
+                engine.zeroes.mark(frame_number, &mark);
                 engine.mark(event_number)?;
             }
             let request = Request {
@@ -120,9 +120,7 @@ struct Engine<'a> {
     /// Their members belong to no family: the arrays do.
     arrays: Vec<Array>,
     rows: Rows,
-    zeroes: Zeroes,
-    /// The number of marks so far.
-    interval: usize,
+    zeroes: Zeroes<'a>,
 }
 
 impl<'a> Engine<'a> {
@@ -219,7 +217,7 @@ impl<'a> Engine<'a> {
         };
         let is_written = match event.op {
             Op::Write | Op::WriteZeroes => true,
-            Op::Punch => self.zeroes.are(self.interval, event, is_in_use),
+            Op::Punch => self.zeroes.are(event, is_in_use)?,
             _ => false,
         };
         // Nothing was written.

@@ -7,14 +7,20 @@
 //! its counters in the marks tell for each interval how many bytes were zeroes. Only where there
 //! were both must the family say which were which.
 
-use fscost_recording::{Event, Op, Recording, Result, Totals};
+use fscost_recording::{DiskInfo, Event, Frame, Mark, Op, Recording, Result, Totals};
 use serde_json::Value;
 
 /// Tells them apart, one after the other in the order of the recording.
-pub struct Zeroes {
-    /// For each interval and disk.
-    shares: Vec<Vec<Share>>,
-    /// Bytes taken for zeroes, in each interval.
+pub struct Zeroes<'a> {
+    recording: &'a Recording,
+    /// The frame with which the interval begins: a mark is the last event of its frame.
+    first_frame: usize,
+    /// For each disk, the kernel's counter at the mark with which the interval begins.
+    before: Vec<Option<u64>>,
+    /// For each disk; empty until a hole is punched in the interval: most have none, and the mark
+    /// that ends it must be read for this.
+    shares: Vec<Share>,
+    /// Bytes taken for zeroes, in each interval so far.
     bytes: Vec<u64>,
 }
 
@@ -29,51 +35,33 @@ enum Share {
     Left(u64),
 }
 
-impl Zeroes {
-    /// What the kernel counted in each interval, less what is recorded as written there.
-    pub fn new(recording: &Recording) -> Result<Zeroes> {
-        let disks = &recording.header().disks;
-        let mut totals = vec![Totals::default(); disks.len()];
-        let mut before = vec![Some(0); disks.len()];
-        let mut shares = Vec::new();
-        recording.for_each_frame(false, |_, frame| {
-            for event in &frame.events {
-                if event.op == Op::Mark {
-                    let detail = frame.mark_of(event)?.detail;
-                    let now: Vec<_> = disks
-                        .iter()
-                        .map(|disk| written_bytes(&detail, &disk.name))
-                        .collect();
-                    let of_each = totals.iter().zip(before.iter().zip(&now));
-                    shares.push(of_each.map(|(t, (b, n))| share(t, *b, *n)).collect());
-                    before = now;
-                    totals.fill(Totals::default());
-                } else if let Some(totals) = totals.get_mut(usize::from(event.disk)) {
-                    totals.add(event);
-                }
-            }
-            Ok(true)
-        })?;
-        shares.push(vec![Share::Untold; disks.len()]);
-        Ok(Zeroes {
-            bytes: vec![0; shares.len()],
-            shares,
-        })
+impl<'a> Zeroes<'a> {
+    /// Before the first event.
+    pub fn new(recording: &'a Recording) -> Zeroes<'a> {
+        Zeroes {
+            recording,
+            first_frame: 0,
+            before: vec![Some(0); recording.header().disks.len()],
+            shares: Vec::new(),
+            bytes: vec![0],
+        }
     }
 
-    /// Whether a hole punched in this interval (0 before the first mark) was zeroes; `is_in_use`
-    /// says whether its place held something that no discard touches.
-    pub fn are(
-        &mut self,
-        interval: usize,
-        event: &Event,
-        is_in_use: impl FnOnce() -> bool,
-    ) -> bool {
-        let share = self
-            .shares
-            .get_mut(interval)
-            .and_then(|of_disks| of_disks.get_mut(usize::from(event.disk)));
-        let found = match share {
+    /// The next interval begins with this mark, the last event of frame `frame`.
+    pub fn mark(&mut self, frame: usize, mark: &Mark) {
+        self.first_frame = frame + 1;
+        self.before = written_bytes(&mark.detail, &self.recording.header().disks);
+        self.shares.clear();
+        self.bytes.push(0);
+    }
+
+    /// Whether a hole that is punched now was zeroes; `is_in_use` says whether its place held
+    /// something that no discard touches.
+    pub fn are(&mut self, event: &Event, is_in_use: impl FnOnce() -> bool) -> Result<bool> {
+        if self.shares.is_empty() {
+            self.shares = self.count()?;
+        }
+        let found = match self.shares.get_mut(usize::from(event.disk)) {
             None => false,
             Some(Share::All) => true,
             Some(Share::Untold) => is_in_use(),
@@ -83,10 +71,36 @@ impl Zeroes {
                 found
             }
         };
-        if found && let Some(bytes) = self.bytes.get_mut(interval) {
+        if found && let Some(bytes) = self.bytes.last_mut() {
             *bytes = bytes.saturating_add(event.length);
         }
-        found
+        Ok(found)
+    }
+
+    /// What the kernel counted in this interval, less what is recorded as written there.
+    fn count(&self) -> Result<Vec<Share>> {
+        let disks = &self.recording.header().disks;
+        let mut totals = vec![Totals::default(); disks.len()];
+        let mut after = None;
+        let mut frame = Frame::default();
+        for index in self.first_frame..self.recording.frames().len() {
+            self.recording.read_frame(index, false, &mut frame)?;
+            for event in &frame.events {
+                if event.op == Op::Mark {
+                    after = Some(written_bytes(&frame.mark_of(event)?.detail, disks));
+                } else if let Some(totals) = totals.get_mut(usize::from(event.disk)) {
+                    totals.add(event);
+                }
+            }
+            if after.is_some() {
+                break;
+            }
+        }
+        let Some(after) = after else {
+            return Ok(vec![Share::Untold; disks.len()]);
+        };
+        let of_each = totals.iter().zip(self.before.iter().zip(&after));
+        Ok(of_each.map(|(t, (b, a))| share(t, *b, *a)).collect())
     }
 
     /// The bytes that were taken for zeroes in each interval, the one before the first mark
@@ -96,12 +110,13 @@ impl Zeroes {
     }
 }
 
-fn written_bytes(detail: &Value, disk: &str) -> Option<u64> {
-    detail
-        .get("kernel")?
-        .get(disk)?
-        .get("write_bytes")?
-        .as_u64()
+/// The kernel's counter of each disk in a mark's detail.
+fn written_bytes(detail: &Value, disks: &[DiskInfo]) -> Vec<Option<u64>> {
+    let of = |disk: &DiskInfo| {
+        let counters = detail.get("kernel")?.get(&disk.name)?;
+        counters.get("write_bytes")?.as_u64()
+    };
+    disks.iter().map(of).collect()
 }
 
 fn share(recorded: &Totals, before: Option<u64>, now: Option<u64>) -> Share {
@@ -119,6 +134,9 @@ fn share(recorded: &Totals, before: Option<u64>, now: Option<u64>) -> Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fscost_recording::{Header, Stripped, Writer};
+    use serde_json::json;
+    use std::path::Path;
 
     fn totals(write_bytes: u64, punch_bytes: u64) -> Totals {
         Totals {
@@ -144,33 +162,76 @@ mod tests {
         assert_eq!(share(&recorded, Some(9), None), Share::Untold);
     }
 
-    #[test]
-    fn no_more_is_taken_than_the_kernel_counted() {
-        let shares = vec![
-            vec![Share::Left(6144)],
-            vec![Share::All],
-            vec![Share::Untold],
-        ];
-        let bytes = vec![0; 3];
-        let mut zeroes = Zeroes { shares, bytes };
-        let event = Event {
+    fn punch(disk: u16) -> Event {
+        Event {
             submit_ns: 0,
             complete_ns: 0,
             offset: 0,
             length: 4096,
             content_offset: 0,
-            disk: 0,
+            disk,
             op: Op::Punch,
             fua: false,
+        }
+    }
+
+    /// Two holes, a mark with which the kernel has counted one of them, a hole, a mark with which it
+    /// has counted this too, and a hole.
+    fn write(path: &Path) {
+        let disk = DiskInfo {
+            name: "main".into(),
+            size_bytes: 1 << 20,
+            logical_block_bytes: 512,
+            physical_block_bytes: 4096,
         };
-        assert!(!zeroes.are(0, &event, || false));
-        assert!(zeroes.are(0, &event, || true));
-        assert!(!zeroes.are(0, &event, || true));
-        assert!(zeroes.are(1, &event, || false));
-        assert!(zeroes.are(2, &event, || true));
-        assert!(!zeroes.are(2, &event, || false));
-        assert!(!zeroes.are(3, &event, || true));
-        assert!(!zeroes.are(0, &Event { disk: 1, ..event }, || true));
+        let header = Header {
+            begin_unix_ns: 0,
+            disks: vec![disk],
+            stripped: Stripped::No,
+        };
+        let mut writer = Writer::create(path, &header).unwrap();
+        for (holes, counted) in [(2, Some(4096)), (1, Some(8192)), (1, None)] {
+            for _ in 0..holes {
+                writer.append(punch(0)).unwrap();
+            }
+            if let Some(counted) = counted {
+                let detail = json!({"kernel": {"main": {"write_bytes": counted}}});
+                let name = "a".into();
+                writer.mark(&Mark { name, detail }, 0).unwrap();
+            }
+        }
+        writer.finish().unwrap();
+    }
+
+    #[test]
+    fn no_more_is_taken_than_the_kernel_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("recording");
+        write(&path);
+        let recording = Recording::open(&path).unwrap();
+        let mut zeroes = Zeroes::new(&recording);
+        let mut frame = Frame::default();
+        // What the metadata says of each hole, and whether it was zeroes.
+        let mut holes = [
+            [(false, false), (true, true), (true, false)].as_slice(),
+            &[(false, true)],
+            &[(true, true), (false, false)],
+        ]
+        .into_iter();
+        let mut look = |zeroes: &mut Zeroes<'_>| {
+            for &(is_in_use, expected) in holes.next().unwrap() {
+                assert_eq!(zeroes.are(&punch(0), || is_in_use).unwrap(), expected);
+                assert!(!zeroes.are(&punch(1), || is_in_use).unwrap());
+            }
+        };
+        for index in 0..recording.frames().len() {
+            recording.read_frame(index, false, &mut frame).unwrap();
+            for event in frame.events.iter().filter(|event| event.op == Op::Mark) {
+                look(&mut zeroes);
+                zeroes.mark(index, &frame.mark_of(event).unwrap());
+            }
+        }
+        look(&mut zeroes);
         assert_eq!(zeroes.into_bytes(), [4096, 4096, 4096]);
     }
 }
