@@ -28,6 +28,7 @@ mod escape;
 pub mod families;
 mod family;
 mod formatted;
+mod hash;
 mod nearby;
 mod paths;
 mod recovery;

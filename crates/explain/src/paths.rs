@@ -1,6 +1,7 @@
 //! Paths, each stored once.
 
-use std::{collections::HashMap, sync::Arc};
+use crate::hash::HashMap;
+use std::sync::Arc;
 
 /// A path in [`Paths`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

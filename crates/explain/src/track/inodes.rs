@@ -1,7 +1,7 @@
 //! Something about each inode. Inodes are looked up in the order of their chunks: those of one lie
 //! side by side.
 
-use std::collections::HashMap;
+use crate::hash::HashMap;
 
 /// Inodes of a chunk (`XFS_INODES_PER_CHUNK`).
 const CHUNK_LOG: u32 = 6;
@@ -19,7 +19,7 @@ pub struct Inodes<T>(HashMap<u64, Chunk<T>>);
 
 impl<T> Default for Inodes<T> {
     fn default() -> Inodes<T> {
-        Inodes(HashMap::new())
+        Inodes(HashMap::default())
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_map(steps in prop::collection::vec((0..200_u64, any::<bool>()), 0..300)) {
-            let (mut ours, mut map) = (Inodes::default(), HashMap::new());
+            let (mut ours, mut map) = (Inodes::default(), HashMap::default());
             for (value, (inode, insert)) in steps.into_iter().enumerate() {
                 match insert {
                     true => assert_eq!(ours.get_or_insert_with(inode, || value), map.entry(inode).or_insert(value)),

@@ -5,9 +5,9 @@
 //! changes wait for the end of what they belong to, and names that are gone are applied first.
 
 use crate::escape::escaped;
+use crate::hash::{HashMap, HashSet};
 use crate::track::inodes::Inodes;
 use crate::{PathId, Paths};
-use std::collections::{HashMap, HashSet};
 
 /// A name and its inode.
 pub type Entry<'a> = (&'a [u8], u64);
@@ -119,7 +119,7 @@ impl Names {
         after: &[Entry<'_>],
     ) {
         let kept: HashSet<&Entry<'_>> = match before.is_empty() {
-            true => HashSet::new(),
+            true => HashSet::default(),
             false => after.iter().collect(),
         };
         for (name, inode) in before.iter().filter(|entry| !kept.contains(entry)) {

@@ -7,9 +7,10 @@ use super::paths::{Names, PathFinder};
 use super::pending::Pending;
 use super::superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
 use super::volume::Volume;
+use crate::hash::{HashMap, HashSet};
 use crate::{Cause, Causes, Disks, NO_INODE, Row, Rows, Structure};
 use fscost_recording::Result;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -90,10 +91,10 @@ impl<'a> Step<'a> {
             old,
             new,
             full,
-            roots: HashMap::new(),
-            log_roots: HashMap::new(),
-            logged: HashMap::new(),
-            snapshots: HashSet::new(),
+            roots: HashMap::default(),
+            log_roots: HashMap::default(),
+            logged: HashMap::default(),
+            snapshots: HashSet::default(),
             waiting_within: 0..u64::MAX,
             primary: Causes::NONE,
             following: Vec::new(),

@@ -6,9 +6,9 @@ use super::items::name_of;
 use super::key::{Key, kind, tree};
 use super::volume::Volume;
 use crate::escape::escaped;
+use crate::hash::HashMap;
 use crate::{Disks, PathId, Paths};
 use fscost_recording::Result;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 /// The root directory of a subvolume (`BTRFS_FIRST_FREE_OBJECTID`).

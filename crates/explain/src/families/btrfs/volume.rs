@@ -8,8 +8,9 @@ use super::devices::Devices;
 use super::key::{Key, kind, tree};
 use super::superblock::Super;
 use crate::Disks;
+use crate::hash::{HashMap, HashSet};
 use fscost_recording::Result;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// Bytes of tree blocks kept in memory: what a commit compares is mostly what was written last.
@@ -42,7 +43,7 @@ impl Volume {
             devices,
             chunks,
             chunk_root: 0,
-            cache: HashMap::new(),
+            cache: HashMap::default(),
             order: VecDeque::new(),
         }
     }
@@ -155,7 +156,7 @@ impl Volume {
         }
         // Chunks that are gone stay until others take their place: nothing else is written there.
         superblock.add_chunks(&mut self.chunks);
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::default();
         let mut next = vec![superblock.chunk_root];
         let mut found = ChunkMap::default();
         superblock.add_chunks(&mut found);

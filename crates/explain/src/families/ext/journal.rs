@@ -1,6 +1,7 @@
 //! Follows the journal: which transaction each block belongs to, and when its copies take effect.
 
-use std::collections::{BTreeMap, HashMap};
+use crate::hash::HashMap;
+use std::collections::BTreeMap;
 
 use super::jbd2::{self, Control, Tag};
 use crate::Structure;
@@ -90,7 +91,7 @@ impl Journal {
             place,
             superblock,
             transactions: BTreeMap::new(),
-            expected: HashMap::new(),
+            expected: HashMap::default(),
             early: BTreeMap::new(),
             abandoned: Vec::new(),
         }

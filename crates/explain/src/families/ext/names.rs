@@ -1,6 +1,6 @@
 //! Which names each inode has, and had last.
 
-use std::collections::{HashMap, HashSet};
+use crate::hash::{HashMap, HashSet};
 
 use super::{directory::Entry, inode::ROOT};
 use crate::escape::escaped;

@@ -1,9 +1,6 @@
 //! Who owns each block: what inodes and nodes map is taken as they change.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     directory,
@@ -13,6 +10,7 @@ use super::{
     state::{Applied, Blocks, State},
     xattr,
 };
+use crate::hash::HashSet;
 use crate::{Disks, track::waiting::MAX_WAITING};
 use fscost_recording::Result;
 
@@ -91,7 +89,7 @@ impl State {
         applied: &mut Applied,
         disks: &mut Disks<'_>,
     ) -> Result<HashSet<u64>> {
-        let mut visited = HashSet::new();
+        let mut visited = HashSet::default();
         while let Some((mapper, claim)) = stack.pop() {
             let (inode, used) = (mapper.inode, claim.used(mapper));
             let mut newly_written = None;

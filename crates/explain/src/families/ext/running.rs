@@ -1,6 +1,6 @@
 //! A file system in use: what each of its writes is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::{
     fast_commit::FastCommits,
@@ -15,7 +15,7 @@ use super::{
     superblock::Superblock,
 };
 use crate::track::reused::Open;
-use crate::{Cause, Causes, Disks, Row, Rows, Structure, Write};
+use crate::{Cause, Causes, Disks, Row, Rows, Structure, Write, hash::HashMap};
 use fscost_recording::Result;
 
 /// A file system in use.
@@ -80,12 +80,12 @@ impl Running {
         Running {
             state,
             journal,
-            checkpoints: HashMap::new(),
+            checkpoints: HashMap::default(),
             pending: Pending::default(),
             fast_commits: FastCommits::default(),
             open: Open::default(),
             naming: Naming::default(),
-            own: HashMap::new(),
+            own: HashMap::default(),
             written_home: BTreeMap::new(),
         }
     }

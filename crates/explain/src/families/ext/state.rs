@@ -2,7 +2,7 @@
 //! version of each block.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
@@ -19,6 +19,7 @@ use super::{
     superblock::Superblock,
 };
 use crate::bytes::part;
+use crate::hash::{HashMap, HashSet};
 use crate::{Causes, Disks, Structure};
 use fscost_recording::Result;
 
@@ -123,15 +124,15 @@ impl State {
             names: Names::default(),
             disk,
             groups: Groups::default(),
-            descriptors: HashMap::new(),
+            descriptors: HashMap::default(),
             versions: BTreeMap::new(),
-            indexed: HashSet::new(),
+            indexed: HashSet::default(),
             reads_left: 0,
-            sharers: HashMap::new(),
+            sharers: HashMap::default(),
             unread: BTreeSet::new(),
             unmapped: BTreeMap::new(),
             rounds: Rounds::default(),
-            written: HashMap::new(),
+            written: HashMap::default(),
             come: Vec::new(),
             gone: Vec::new(),
         }
@@ -358,7 +359,7 @@ impl State {
             .into_iter()
             .map(|c| (c, 0))
             .collect();
-        let (mut places, mut visited) = (Vec::new(), HashSet::new());
+        let (mut places, mut visited) = (Vec::new(), HashSet::default());
         while let Some((claim, base)) = stack.pop() {
             let first = base.saturating_add(claim.first);
             match claim.kind {

@@ -7,10 +7,11 @@ use super::directory;
 use super::inode::{Extent, Version, extents};
 use super::owners::Owners;
 use super::superblock::Geometry;
+use crate::hash::HashMap;
 use crate::track::inodes::Inodes;
 use crate::track::names::Names;
 use crate::{Rows, Structure};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// A metadata block as it was seen last.
 #[derive(Debug, Clone, Copy)]
@@ -97,9 +98,9 @@ impl Metadata {
             names: Names::new(geometry.root_inode),
             owners: Owners::default(),
             inodes: Inodes::default(),
-            known: HashMap::new(),
-            contents: HashMap::new(),
-            leaf_extents: HashMap::new(),
+            known: HashMap::default(),
+            contents: HashMap::default(),
+            leaf_extents: HashMap::default(),
             moved: Vec::new(),
             nameless: Vec::new(),
             geometry,
