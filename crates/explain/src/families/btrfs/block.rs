@@ -151,6 +151,12 @@ impl Block {
         low
     }
 
+    /// Whether `key` is neither before its first nor behind its last.
+    pub fn spans(&self, key: &Key) -> bool {
+        let is_begun = self.key(0).is_some_and(|first| first <= *key);
+        is_begun && self.key(self.len() - 1).is_some_and(|last| *key <= last)
+    }
+
     /// The child in whose range `key` is: the last whose key is not greater, or the first.
     pub fn child_for(&self, key: &Key) -> usize {
         let position = self.position(key);

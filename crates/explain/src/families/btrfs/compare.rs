@@ -53,6 +53,7 @@ impl Follower {
         }
         let mut origins = 0;
         let mut now = Cursor::new(std::slice::from_ref(leaf), &first);
+        let mut neighbour = None;
         for before in old.iter().flatten() {
             let (mut kept, mut moved) = (false, false);
             for (key, item) in before.items() {
@@ -64,7 +65,7 @@ impl Follower {
                 let inside = first < key && key < last;
                 let gone = inside
                     || match new_root {
-                        Some(root) => !self.volume.has(disks, root, key)?,
+                        Some(root) => !self.volume.has(disks, root, key, &mut neighbour)?,
                         None => false,
                     };
                 if gone {

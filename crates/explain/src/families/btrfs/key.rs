@@ -28,6 +28,7 @@ impl Key {
         }
     }
 
+    #[inline]
     pub fn parse(bytes: &[u8]) -> Option<Key> {
         Some(Key::new(
             u64_at(bytes, 0)?,

@@ -219,7 +219,11 @@ impl Volume {
                 break;
             }
             let first = block.child_for(&from);
-            let last = block.child_for(&to);
+            let last = if to == from {
+                first
+            } else {
+                block.child_for(&to)
+            };
             let last = last.min(first.saturating_add(limit - 1));
             for number in (first..=last).rev() {
                 next.extend(block.child(number).map(|child| (child, block.header.level)));
@@ -248,10 +252,22 @@ impl Volume {
         Ok(found.find_map(|(key, item)| look(key, item)))
     }
 
-    /// Whether there is an item with this key.
-    pub fn has(&mut self, disks: &mut Disks<'_>, root: u64, key: Key) -> Result<bool> {
-        let found = self.look_up(disks, root, key, key, |_, _| Some(()))?;
-        Ok(found.is_some())
+    /// Whether there is an item with this key. `near` is the leaf of the last such question about
+    /// this tree: who asks for neighbouring keys has most of their answers in it.
+    pub fn has(
+        &mut self,
+        disks: &mut Disks<'_>,
+        root: u64,
+        key: Key,
+        near: &mut Option<Rc<Block>>,
+    ) -> Result<bool> {
+        if !near.as_ref().is_some_and(|leaf| leaf.spans(&key)) {
+            *near = self.leaves(disks, root, key, key, 1)?.pop();
+        }
+        let item = near
+            .as_ref()
+            .and_then(|leaf| leaf.item(leaf.position(&key)));
+        Ok(item.is_some_and(|(found, _)| found == key))
     }
 
     /// The root block of tree `id`, as the tree of roots at `root_tree` says.
