@@ -272,14 +272,21 @@ impl Names {
                 }
             };
             bytes += name.len() + 1;
-            parts.push(escaped(name));
+            parts.push(&**name);
             if bytes > MAX_BYTES {
                 return None;
             }
             at = parent;
         }
-        parts.reverse();
-        Some(format!("/{}", parts.join("/")))
+        let mut text = String::with_capacity(bytes.max(1));
+        for name in parts.into_iter().rev() {
+            text.push('/');
+            text.push_str(&escaped(name));
+        }
+        if text.is_empty() {
+            text.push('/');
+        }
+        Some(text)
     }
 }
 
