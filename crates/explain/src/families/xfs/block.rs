@@ -17,10 +17,17 @@ pub struct Block {
     volatile: [(usize, usize); 2],
 }
 
+/// A magic number, by its place. Every written block is compared with each of them.
+enum Magic {
+    /// In the first bytes.
+    First([u8; 4]),
+    /// From byte 8 on.
+    Ninth([u8; 2]),
+}
+
 /// The header of a kind of block: magic, then where address, UUID, owner, LSN and checksum are.
 struct Header {
-    magic: &'static [u8],
-    magic_at: usize,
+    magic: Magic,
     structure: Structure,
     address: usize,
     uuid: usize,
@@ -29,10 +36,9 @@ struct Header {
     crc: usize,
 }
 
-const fn short_tree(magic: &'static [u8; 4], structure: Structure) -> Header {
+const fn short_tree(magic: &[u8; 4], structure: Structure) -> Header {
     Header {
-        magic,
-        magic_at: 0,
+        magic: Magic::First(*magic),
         structure,
         address: 16,
         uuid: 32,
@@ -42,10 +48,9 @@ const fn short_tree(magic: &'static [u8; 4], structure: Structure) -> Header {
     }
 }
 
-const fn directory(magic: &'static [u8; 4], structure: Structure) -> Header {
+const fn directory(magic: &[u8; 4], structure: Structure) -> Header {
     Header {
-        magic,
-        magic_at: 0,
+        magic: Magic::First(*magic),
         structure,
         address: 8,
         uuid: 24,
@@ -55,10 +60,9 @@ const fn directory(magic: &'static [u8; 4], structure: Structure) -> Header {
     }
 }
 
-const fn hashed(magic: &'static [u8; 2], structure: Structure) -> Header {
+const fn hashed(magic: [u8; 2], structure: Structure) -> Header {
     Header {
-        magic,
-        magic_at: 8,
+        magic: Magic::Ninth(magic),
         structure,
         address: 16,
         uuid: 32,
@@ -68,10 +72,9 @@ const fn hashed(magic: &'static [u8; 2], structure: Structure) -> Header {
     }
 }
 
-const fn remote(magic: &'static [u8; 4], structure: Structure) -> Header {
+const fn remote(magic: &[u8; 4], structure: Structure) -> Header {
     Header {
-        magic,
-        magic_at: 0,
+        magic: Magic::First(*magic),
         structure,
         address: 40,
         uuid: 16,
@@ -89,8 +92,7 @@ const HEADERS: [Header; 16] = [
     short_tree(b"RMB3", Structure::RmapBtree),
     short_tree(b"R3FC", Structure::RefcountBtree),
     Header {
-        magic: b"BMA3",
-        magic_at: 0,
+        magic: Magic::First(*b"BMA3"),
         structure: Structure::ExtentMap,
         address: 24,
         uuid: 40,
@@ -101,11 +103,11 @@ const HEADERS: [Header; 16] = [
     directory(b"XDB3", Structure::Directory),
     directory(b"XDD3", Structure::Directory),
     directory(b"XDF3", Structure::DirectoryIndex),
-    hashed(&[0x3d, 0xf1], Structure::DirectoryIndex),
-    hashed(&[0x3d, 0xff], Structure::DirectoryIndex),
+    hashed([0x3d, 0xf1], Structure::DirectoryIndex),
+    hashed([0x3d, 0xff], Structure::DirectoryIndex),
     // A node of a directory's hash tree or of an attribute tree: the owner's forks tell.
-    hashed(&[0x3e, 0xbe], Structure::DirectoryIndex),
-    hashed(&[0x3b, 0xee], Structure::Xattr),
+    hashed([0x3e, 0xbe], Structure::DirectoryIndex),
+    hashed([0x3b, 0xee], Structure::Xattr),
     remote(b"XARM", Structure::Xattr),
     remote(b"XSLM", Structure::Symlink),
 ];
@@ -113,9 +115,13 @@ const HEADERS: [Header; 16] = [
 /// What the block at byte `offset` says that it is.
 pub fn identify(geometry: &Geometry, offset: u64, content: &[u8]) -> Option<Block> {
     let address = offset / BASIC_BLOCK;
+    let (first, ninth) = (array(content, 0), array(content, 8));
     for header in &HEADERS {
-        let magic_end = header.magic_at + header.magic.len();
-        if content.get(header.magic_at..magic_end) == Some(header.magic)
+        let has_magic = match header.magic {
+            Magic::First(magic) => first == Some(magic),
+            Magic::Ninth(magic) => ninth == Some(magic),
+        };
+        if has_magic
             && be64(content, header.address) == Some(address)
             && array(content, header.uuid) == Some(geometry.uuid)
         {
