@@ -140,7 +140,7 @@ def _files(explanation: Explanation, total: int, forced: int) -> Iterator[str]:
                 "other": pc.if_else(is_data, zero, sums["length_sum"]),
             }
         )
-        .group_by("path")
+        .group_by("path", use_threads=False)
         .aggregate([("data", "sum"), ("other", "sum")])
     )
     files = by_path.filter(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.ma  # pa.array of an array would, while all wait for the report.
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray

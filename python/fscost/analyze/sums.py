@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.acero  # By group_by's first use, which would import it, all wait for the sums.
 
 _MOST_PARTIAL_ROWS = 1 << 18
 """Sums of batches that wait before they are summed: more than there are groups, or the waiting

@@ -1,5 +1,6 @@
 """`fscost explain`: what each written byte of a recording was, why, and whose."""
 
+import atexit
 import gc
 import os
 import sys
@@ -284,9 +285,10 @@ def _tell_difference(
 def _import_quickly() -> None:
     """Importing numpy starts a thread for each further core, which spins at first and is never asked
     for anything. What imports make stays, so that looking for garbage among it takes time for
-    nothing."""
+    nothing, at the end of the process too."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.disable()
+    atexit.register(gc.freeze)
 
 
 def _writing(
