@@ -28,13 +28,13 @@ MIB = 1 << 20
 
 @contextmanager
 def served(
-    server: str, front_end: str, folder: Path
+    server: str, front_end: str, folder: Path, more: tuple[str, ...] = ()
 ) -> Iterator[tuple[socket.socket, Path, subprocess.Popen[bytes]]]:
     """A served disk as a block device, the server's control channel, and the server."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [server, "serve", "--recording", str(folder / "recording")]
     command += ["--front-end", front_end, "--control-fd", str(theirs.fileno())]
-    command += ["--disk", f"main={DISK_BYTES},logical=512,physical=4096"]
+    command += ["--disk", f"main={DISK_BYTES},logical=512,physical=4096", *more]
     with subprocess.Popen(command, pass_fds=[theirs.fileno()]) as process:
         theirs.close()
         ours.settimeout(120)
@@ -102,6 +102,19 @@ def work(node: Path) -> None:
     os.close(file)
 
 
+def modelled(server: str, front_end: str, folder: Path) -> int:
+    """The same work on a disk with a model. How many replies came before their time."""
+    folder.mkdir()
+    model, completions = folder / "model.toml", folder / "completions"
+    model.write_text('[latency]\nmodel = "constant"\nread_us = 900\nwrite_us = 2000\n')
+    more = ("--model", f"main={model}", "--completions", str(completions))
+    with served(server, front_end, folder, more) as (_, node, _process):
+        work(node)
+    replies = list(struct.iter_unpack("<QQQ", completions.read_bytes()))
+    assert len(replies) > 10
+    return sum(sent_ns < completed_ns for _, completed_ns, sent_ns in replies)
+
+
 def left_behind() -> list[str]:
     """Nodes of ublk devices."""
     return sorted(str(path) for path in Path("/dev").glob("ublk[bc][0-9]*"))
@@ -136,6 +149,7 @@ def main() -> None:
         work(node)
         told["kernel"] = [end - start for start, end in zip(begin, counters(node), strict=True)]
         mark(control, "end")
+    told["early"] = modelled(server, front_end, Path(folder) / "modelled")
     told["left"] = left_behind()
     if front_end == "ublk":
         told["left"] += killed(server, front_end, Path(folder) / "killed")
