@@ -28,12 +28,11 @@ impl Guard {
             .spawn()
             .map(Self)
     }
-}
 
-impl Drop for Guard {
-    fn drop(&mut self) {
+    /// End it, once the devices are gone. Dropped instead, it waits for the end of this process,
+    /// and removes them.
+    pub fn end(mut self) {
         drop(self.0.stdin.take());
-        // Our devices are gone: it ends at once.
         let _ = self.0.wait();
     }
 }

@@ -43,8 +43,7 @@ pub struct Session {
     happened: Vec<Happened>,
     commanded: Option<i32>,
     content: Vec<u8>,
-    /// Dropped last: the devices are gone by then.
-    _guard: Guard,
+    guard: Option<Guard>,
 }
 
 impl Session {
@@ -64,7 +63,7 @@ impl Session {
             happened: Vec::new(),
             commanded: None,
             content: vec![0; MAX_REQUEST_BYTES],
-            _guard: guard,
+            guard: Some(guard),
         };
         for (number, disk) in (0..).zip(disks) {
             match Device::add(&mut session.control, number, disk) {
@@ -143,6 +142,9 @@ impl Session {
             }
         }
         self.remove_all();
+        if let Some(guard) = self.guard.take() {
+            guard.end();
+        }
         Ok(())
     }
 
