@@ -34,7 +34,6 @@ all tests of any other file."""
 
 LONGEST_FIRST = (
     "tests/whole/test_vm_study.py",
-    "tests/lab/vm/test_file_systems.py::test_every_profile",
     "tests/bad_inputs/",
     "tests/analysis/strip/",
     "tests/report/",
