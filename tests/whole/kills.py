@@ -189,7 +189,12 @@ class Soak:
         # A run has a temporary folder of its own: what lies in /tmp may be another test's. The lock
         # of all runs stays. The disks of guests are no loop devices: one that appears is that of a
         # native run, maybe of a container whose processes cannot be seen.
-        others = ("file /tmp/fscost", "file /run/fscost.lock", "loop device")
+        others = (
+            "file /tmp/fscost",
+            "file /run/fscost.lock",
+            "file /dev/shm/fscost-bench-",
+            "loop device",
+        )
         left = {each for each in run.watch.left() if not each.startswith(others)}
         self._expect(not left, run, f"residue ({victim} killed): {left}")
 
