@@ -57,7 +57,11 @@ def claim(table: pa.Table) -> Any:
     ).encode(x=alt.X("published:Q", scale=scale, axis=axis))
     lines = max(name.count("\n") + 1 for name in names)
     height = alt.Step(max(BAR + 6, _LINE * lines + 4))
-    return (band + interval + published + measured).properties(height=height)
+    marks = band + interval + measured
+    # An empty layer would be an image without a name.
+    if any(row["published"] is not None for row in rows):
+        marks = band + interval + published + measured
+    return marks.properties(height=height)
 
 
 def claims_sheet(table: pa.Table) -> Any:
