@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 from tests.analysis.draws import DISK_BYTES, draw
+from tests.analysis.ext.test_ext import record as record_cell
 from tests.analysis.oracles import CHECKS, LastWriters, Names
 from tests.images import export_image
 
@@ -119,3 +120,45 @@ def check(family: str, drawn: Drawn, rng: random.Random, folder: Path) -> None:
         compared += CHECKS[family](folder / f"{mark}.img", last, drawn.names, rng)
     print(f"{compared} blocks compared")
     assert compared > LEAST_COMPARED
+
+
+GIVEN = """
+import os, subprocess
+value = b"x" * 3000
+for number in range(200):
+    open(f"a{number}", "w").close()
+    os.setxattr(f"a{number}", "user.a", value)
+os.sync()
+for number in range(200):
+    os.removexattr(f"a{number}", "user.a")
+os.sync()
+free = os.statvfs(".").f_bavail * 2048
+subprocess.run(["fallocate", "--length", str(free * 9 // 10), "all"], check=True)
+"""
+
+
+@pytest.mark.parametrize("options", ["noatime", "noatime,discard"])
+def test_a_block_that_a_file_was_given_and_has_not_written_is_what_it_was(
+    options: str, tmp_path: Path
+) -> None:
+    (tmp_path / "input").mkdir()
+    (tmp_path / "input" / "work.py").write_text(GIVEN)
+    work = Workload(
+        "mine", (Step("work", "python3 {input}/work.py"),), disk_bytes=1, input=tmp_path / "input"
+    )
+    recording = record_cell(f"xfs -b size=2048 -o {options}", work, tmp_path / "cell", 512)
+    table = explain(recording).table
+    image = tmp_path / "end.img"
+    with capture.opened(recording) as opened:
+        export_image(opened, 0, image, mark="end")
+    last = LastWriters(table, ("work", "unmount", "end"), image)
+    rows = [(at, last.at(at)) for at in last.sample(2048, random.Random(1))]
+    given = [at for at, row in rows if row and row.structure == "xattr" and row.length == 4096]
+    assert given
+    assert {last.is_zero(at, 2048) for at in given} == {"discard" in options}
+    # Written before the log had their inodes.
+    values = table.filter(
+        pc.and_(pc.equal(table["structure"], "xattr"), pc.equal(table["length"], 4096))
+    )
+    assert set(values["path"].to_pylist()) == {f"/a{number}" for number in range(200)}
+    assert CHECKS["xfs"](image, last, Names(is_atomic=True), random.Random(1))

@@ -60,8 +60,9 @@ pub(super) enum Holder {
 struct Nameless {
     row: usize,
     inode: u64,
-    /// Of the inode then: the next file with its number has another.
-    generation: u32,
+    /// Of the inode then: the next file with its number has another. None if it was free or not
+    /// seen yet: attributes may be written before the log has their inode.
+    generation: Option<u32>,
     looked_up: u32,
 }
 
@@ -248,7 +249,9 @@ impl Metadata {
         const LOOK_UPS: u32 = 3;
         for mut nameless in std::mem::take(&mut self.nameless) {
             nameless.looked_up += 1;
-            if self.generation(nameless.inode) == nameless.generation
+            let generation = self.generation(nameless.inode);
+            nameless.generation = nameless.generation.or(generation);
+            if generation == nameless.generation
                 && !self.name_row(nameless.row, nameless.inode, rows)
                 && nameless.looked_up <= LOOK_UPS
             {
@@ -283,9 +286,9 @@ impl Metadata {
         }
     }
 
-    fn generation(&self, inode: u64) -> u32 {
-        let latest = self.inodes.get(inode).and_then(Inode::latest);
-        latest.map_or(0, |version| version.core.generation)
+    fn generation(&self, inode: u64) -> Option<u32> {
+        let core = self.inodes.get(inode).and_then(Inode::latest)?.core;
+        (core.mode != 0).then_some(core.generation)
     }
 
     /// A version of an inode follows another: a file that has the number of one that was removed
