@@ -60,6 +60,12 @@ impl Rows {
         self.pages.get_mut(number)
     }
 
+    /// What sorts rows by when they were written. What is cut off a row has a later number than rows
+    /// that were written after it.
+    pub fn age(&mut self, number: usize) -> (u64, usize) {
+        (self.get_mut(number).map_or(0, |row| row.event), number)
+    }
+
     /// The number that the next row will have.
     pub fn next(&self) -> usize {
         self.pages.len()

@@ -206,7 +206,7 @@ impl Pending {
         let mut completed = Vec::new();
         let mut taken = self.take(start, length, bytes, rows);
         // The newest first: only that is surely of who has the place now.
-        taken.sort_unstable_by_key(|part| std::cmp::Reverse(part.row));
+        taken.sort_by_cached_key(|part| std::cmp::Reverse(rows.age(part.row)));
         let mut newer = Newer::default();
         for Part {
             start,

@@ -134,7 +134,7 @@ impl Owners {
     pub fn claim(&mut self, offset: u64, length: u64, owner: Owner, rows: &mut Rows) -> Vec<usize> {
         let mut taken = self.waiting.take_with_commits(offset, length, rows);
         if taken.len() > 1 {
-            taken.sort_unstable_by_key(|&(number, _)| Reverse(number));
+            taken.sort_by_cached_key(|&(number, _)| Reverse(rows.age(number)));
             let mut newer = Newer::default();
             taken.retain(|&(number, commit)| {
                 let row = rows.get_mut(number);
@@ -260,6 +260,26 @@ mod tests {
             let inodes = rows.to_vec().into_iter().map(|row| row.inode);
             assert!(inodes.eq(expected));
         }
+    }
+
+    #[test]
+    fn what_is_left_of_an_older_write_is_not_newer_than_a_later_one() {
+        let (mut owners, mut rows) = (Owners::default(), Rows::default());
+        for (event, offset) in [(1, 0), (2, 50)] {
+            let length = 100 - offset;
+            let row = rows.push(Row {
+                event,
+                ..Row::data(offset, length)
+            });
+            owners.wait(row, offset, length);
+            owners.checkpoint(1, &mut rows);
+        }
+        for (offset, inode) in [(0, 7), (50, 8)] {
+            owners.claim(offset, 50, owner(inode), &mut rows);
+        }
+        let rows = rows.to_vec().into_iter();
+        let found: Vec<_> = rows.map(|row| (row.event, row.offset, row.inode)).collect();
+        assert_eq!(found, [(1, 0, 7), (2, 50, 8), (1, 50, 0)]);
     }
 
     #[test]
