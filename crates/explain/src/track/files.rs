@@ -12,6 +12,7 @@ use crate::track::runs::Runs;
 use crate::track::waiting::{MAX_WAITING, Waiting};
 use crate::{Cause, Causes, NO_INODE, Row, Rows, Structure, Write};
 use naming::Unnamed;
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 /// Where nothing says when metadata is on the disk, names are looked up once in a second, as long
@@ -58,6 +59,20 @@ impl Part {
     }
 }
 
+/// A moment: how many rows there were, and the event of the last write.
+#[derive(Debug, Clone, Copy, Default)]
+struct At {
+    rows: usize,
+    event: u64,
+}
+
+impl At {
+    /// Whether a row was written before. What was cut off a row has a number of its own.
+    fn is_after(self, number: usize, row: &Row) -> bool {
+        number < self.rows || row.event < self.event
+    }
+}
+
 /// Names and their inodes.
 type Held = Vec<(Box<[u8]>, u64)>;
 
@@ -78,15 +93,22 @@ pub struct Files {
     places: HashMap<Place, (u64, Held)>,
     /// Inodes that were freed or became other files since the last settling.
     forgotten: HashSet<u64>,
-    /// How many rows there were when an inode was freed or became another file.
-    renewed: HashMap<u64, usize>,
+    /// When an inode was freed or became another file.
+    renewed: HashMap<u64, At>,
     /// Whether what is written is of the files that the next settling knows.
     are_new: bool,
-    /// The number of rows at the last flush, and at the flush before it.
-    flushed: (usize, usize),
+    /// The last flush, and the flush before it.
+    flushed: (At, At),
+    /// The event of the last write.
+    event: u64,
     /// Whether data is its owner's for certain only when metadata says so again: nothing but the
     /// places of metadata is read, and a block may have had another owner meanwhile.
     is_doubting: bool,
+    /// Whether a log is read: who has a block is known when it is written to, unless nobody has it
+    /// yet.
+    is_logged: bool,
+    /// Inodes without a name, which may be open, or whose blocks may have another owner already.
+    buried: HashSet<u64>,
     ticked_ns: u64,
     is_formatting: bool,
 }
@@ -106,8 +128,11 @@ impl Files {
             forgotten: HashSet::new(),
             renewed: HashMap::new(),
             are_new: false,
-            flushed: (0, 0),
+            flushed: (At::default(), At::default()),
+            event: 0,
             is_doubting: false,
+            is_logged: false,
+            buried: HashSet::new(),
             ticked_ns: 0,
             is_formatting: true,
         }
@@ -128,6 +153,14 @@ impl Files {
             self.waiting = Waiting::default();
         }
         self.is_formatting = write.formatting;
+        self.event = write.event;
+    }
+
+    fn now(&self, rows: &Rows) -> At {
+        At {
+            rows: rows.next(),
+            event: self.event,
+        }
     }
 
     /// Part of a write of which the content or the place says what it is.
@@ -197,7 +230,8 @@ impl Files {
                 ..Part::new(owner.structure, cause_of(owner.structure))
             };
             let number = self.add_waiting(&piece, part, rows);
-            if self.is_doubting
+            let is_unknown = owner.inode == NO_INODE || self.buried.contains(&owner.inode);
+            if (self.is_doubting || self.is_logged && is_unknown)
                 && is_of_a_file(owner.structure)
                 && !write.formatting
                 && let Some(row) = rows.get_mut(number)
@@ -231,21 +265,23 @@ impl Files {
                 self.owners.insert(at, at + part, owner);
             }
             let taken = self.take_waiting(at, part, rows);
-            let renewed = self.renewed.get(&owner.inode).copied().unwrap_or(0);
-            let is_changed = before != Some(owner) || taken.iter().any(|row| *row < renewed);
-            let is_hiding = self.is_doubting && is_changed;
+            let renewed = self.renewed.get(&owner.inode).copied().unwrap_or_default();
+            let mut is_renewed =
+                |&row: &usize| rows.get_mut(row).is_some_and(|r| renewed.is_after(row, r));
+            let is_changed = before != Some(owner) || taken.iter().any(&mut is_renewed);
+            let is_hiding = (self.is_doubting || self.is_logged) && is_changed;
             let seen = is_hiding.then(|| newest(&taken, rows));
             let path = match self.forgotten.contains(&owner.inode) {
                 true => None,
                 false => self.known_path(owner.inode, rows),
             };
             for number in taken {
-                let is_renewed = number < renewed;
-                // Metadata that was written since then did not say so.
-                let is_late = is_changed && number < self.flushed.1;
                 let Some(row) = rows.get_mut(number) else {
                     continue;
                 };
+                let is_renewed = renewed.is_after(number, row);
+                // Metadata that was written since then did not say so.
+                let is_late = is_changed && self.flushed.1.is_after(number, row);
                 // Written over since: by this one, too, or by one that is gone.
                 let is_hidden = seen.as_ref().is_some_and(|seen| !seen.contains(&number));
                 if is_hidden && row.inode != NO_INODE {
@@ -283,6 +319,37 @@ impl Files {
                 self.waiting
                     .insert(number, row.offset, row.length, MAX_WAITING);
             }
+        }
+    }
+
+    /// The log is read from now on: it is ahead of all other metadata.
+    pub fn trust_log(&mut self) {
+        (self.is_doubting, self.is_logged) = (false, true);
+    }
+
+    /// The inode has no name any more, and is free when nobody has it open.
+    pub fn bury(&mut self, inode: u64, rows: &mut Rows) {
+        self.settle(rows);
+        self.names.forget(inode);
+        self.buried.insert(inode);
+    }
+
+    /// The inode is another file than before.
+    pub fn revive(&mut self, inode: u64, rows: &Rows) {
+        self.buried.remove(&inode);
+        self.forget(inode, rows);
+    }
+
+    /// The inode has this range no more: what was written there until now is whose it is by now.
+    pub fn release(&mut self, inode: u64, offset: u64, length: u64, rows: &mut Rows) {
+        let mut done = 0;
+        while done < length {
+            let (owner, part) = self.owner(offset + done, length - done);
+            if owner.is_some_and(|owner| owner.inode == inode) {
+                self.confirm(offset + done, part, rows);
+                self.free(offset + done, part);
+            }
+            done += part.max(1);
         }
     }
 
@@ -340,7 +407,7 @@ fn newest(numbers: &[usize], rows: &mut Rows) -> HashSet<usize> {
     let mut covered: Runs<()> = Runs::default();
     let mut newest = HashSet::new();
     let mut numbers = numbers.to_vec();
-    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    numbers.sort_by_cached_key(|&number| Reverse(rows.age(number)));
     for number in numbers {
         let Some(row) = rows.get_mut(number) else {
             continue;

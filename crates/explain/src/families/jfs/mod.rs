@@ -1,9 +1,11 @@
 //! jfs (fs/jfs/jfs_filsys.h, jfs_dinode.h, jfs_imap.h): inodes in extents that a map names, whose
 //! trees say where data and names are.
 //!
-//! The log is a region, and what it says is not read: the same reaches its home at the next sync at
-//! the latest. So data is doubtful until the inode that has it is written.
+//! The log has after-images of changed parts of pages, which reach their home much later. Until it is
+//! read, data is doubtful until the inode that has it is written.
 
+mod log;
+mod logged;
 mod own;
 mod tree;
 
@@ -13,6 +15,7 @@ use crate::track::fingerprints::{Fingerprints, of};
 use crate::track::follower::{Follower, log_disk};
 use crate::{Cause, Causes, Disks, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write};
 use fscost_recording::{Image, Result};
+use log::Log;
 use own::OwnPage;
 use std::collections::HashMap;
 use tree::{Node, extent};
@@ -31,6 +34,8 @@ const OWN_END: u64 = 0x1_0000;
 const BLOCK_MAP_FILE: u64 = 2;
 const INODE_MAP_FILE: u64 = 16;
 const ROOT: u64 = 2;
+/// In the place of a page of an inode's tree: where its attributes are.
+const ATTRIBUTES: u64 = 1;
 /// In an inode, and in a page of the map: where its tree is, and the extents of inodes.
 const TREE: usize = 224;
 const DIRECTORY_TABLE: usize = 128;
@@ -72,6 +77,10 @@ pub fn detect(
         kinds: HashMap::new(),
         inodes: HashMap::new(),
         own_pages: HashMap::new(),
+        log: Log::default(),
+        logged: HashMap::new(),
+        generations: HashMap::new(),
+        held: HashMap::new(),
     })))
 }
 
@@ -98,6 +107,13 @@ struct Jfs {
     inodes: HashMap<u64, (u32, Fingerprints)>,
     /// Pages of its own files that say where others are.
     own_pages: HashMap<u64, OwnPage>,
+    log: Log,
+    /// Pages that the log has after-images of, with these: they are ahead of home.
+    logged: HashMap<u64, Vec<u8>>,
+    /// Of inodes in use, as the log knows them.
+    generations: HashMap<u64, u32>,
+    /// Extents by inode and by the page of its tree, or 0 for its root, or [`ATTRIBUTES`].
+    held: HashMap<u64, HashMap<u64, Vec<(u64, u64)>>>,
 }
 
 impl Follower for Jfs {
@@ -120,7 +136,7 @@ impl Follower for Jfs {
             self.files.flush(rows);
             self.files
                 .add(write, Part::new(Structure::Log, Cause::Log), rows);
-            return Ok(());
+            return self.log(write, disks, rows);
         }
         if let Some(superblock) = self.superblock.take() {
             self.own_areas(&superblock, rows);
@@ -148,16 +164,21 @@ impl Follower for Jfs {
             self.files.confirm(piece.offset, piece.length, rows);
             match owner {
                 _ if structure == Structure::InodeTable => {
-                    let (causes, inode) = self.inodes(piece.content, DEEPEST, &mut now, rows)?;
+                    let is_news = !self.logged.contains_key(&piece.offset);
+                    let (causes, inode) =
+                        self.inodes(piece.content, is_news, DEEPEST, &mut now, rows)?;
                     let part = Part {
                         causes,
                         inode,
                         ..Part::new(structure, Cause::Unknown)
                     };
                     self.files.add_waiting(&piece, part, rows);
-                    if causes.has(Cause::InodeRemoved) {
+                    if is_news && causes.has(Cause::InodeRemoved) {
                         self.files.forget(inode, rows);
                     }
+                }
+                Some(_) if self.logged.contains_key(&piece.offset) => {
+                    self.files.add_owned(&piece, rows);
                 }
                 Some(owner) if is_read => {
                     self.files.add_owned(&piece, rows);
@@ -167,6 +188,7 @@ impl Follower for Jfs {
                     self.files.flush(rows);
                     self.files
                         .add(&piece, Part::new(structure, Cause::Log), rows);
+                    self.log(&piece, now.disks, rows)?;
                 }
                 _ => self.files.add_owned(&piece, rows),
             }
@@ -227,15 +249,16 @@ impl Jfs {
                 Ok(())
             }
             Structure::Directory => self.names(page, Place::Page(at), owner, deepest, now, rows),
-            Structure::ExtentMap => self.extents(page, owner.inode, deepest, now, rows),
+            Structure::ExtentMap => self.extents(page, at, owner.inode, deepest, now, rows),
             _ => Ok(()),
         }
     }
 
-    /// A node of a tree of extents.
+    /// A node of a tree of extents, in this page, or 0 for the root.
     fn extents(
         &mut self,
         node: &[u8],
+        place: u64,
         inode: u64,
         deepest: u32,
         now: &mut Now<'_, '_>,
@@ -245,11 +268,14 @@ impl Jfs {
         let structure = structure.unwrap_or(Structure::FileData);
         match tree::extents(node) {
             Node::Leaf(entries) => {
-                for entry in entries {
-                    self.own(entry.extent, inode, structure, rows);
+                let extents: Vec<_> = entries.iter().map(|entry| entry.extent).collect();
+                self.hold(inode, place, &extents, rows);
+                for extent in extents {
+                    self.own(extent, inode, structure, rows);
                 }
             }
             Node::Internal(pages) => {
+                self.hold(inode, place, &[], rows);
                 let owner = Owner {
                     inode,
                     structure: Structure::ExtentMap,
@@ -294,10 +320,12 @@ impl Jfs {
         Ok(())
     }
 
-    /// A page of inodes. Gives why it was written, and for which inode, if it is one.
+    /// A page of inodes. Gives why it was written, and for which inode, if it is one. What it says
+    /// is learned if it `is_news`: the log is ahead of it else.
     fn inodes(
         &mut self,
         page: &[u8],
+        is_news: bool,
         deepest: u32,
         now: &mut Now<'_, '_>,
         rows: &mut Rows,
@@ -317,7 +345,10 @@ impl Jfs {
             }
             if le32(slot, 40) == 0 {
                 if self.inodes.remove(&inode).is_some() {
-                    self.files.forget(inode, rows);
+                    if is_news {
+                        self.generations.remove(&inode);
+                        self.files.forget(inode, rows);
+                    }
                     causes = causes.with(Cause::InodeRemoved);
                     changed.push(inode);
                 }
@@ -328,21 +359,26 @@ impl Jfs {
                 Some((of, before)) if of == generation && before == version => {
                     // What was written to where it still has its data is its: `diWrite` comes
                     // before its blocks are free (`txUpdateMap`).
-                    if kind(slot) != Structure::Directory {
+                    if is_news && kind(slot) != Structure::Directory {
                         self.inode(inode, slot, deepest, now, rows)?;
                     }
                     continue;
                 }
                 Some((of, before)) if of == generation => version.causes(&before),
                 Some(_) => {
-                    self.files.forget(inode, rows);
+                    if is_news {
+                        self.files.forget(inode, rows);
+                    }
                     Causes::one(Cause::NewInode)
                 }
                 None => Causes::one(Cause::NewInode),
             };
             causes = causes.and(why);
             changed.push(inode);
-            self.inode(inode, slot, deepest, now, rows)?;
+            if is_news {
+                self.generations.insert(inode, generation);
+                self.inode(inode, slot, deepest, now, rows)?;
+            }
         }
         let causes = match causes.is_empty() {
             true => Causes::one(Cause::Unchanged),
@@ -364,8 +400,10 @@ impl Jfs {
         rows: &mut Rows,
     ) -> Result<()> {
         // DXD_EXTENT
-        if byte(slot, 104) & 0x20 != 0 {
-            self.own(extent(slot, 112), inode, Structure::Xattr, rows);
+        let attributes = (byte(slot, 104) & 0x20 != 0).then(|| extent(slot, 112));
+        self.hold(inode, ATTRIBUTES, attributes.as_slice(), rows);
+        if let Some(extent) = attributes {
+            self.own(extent, inode, Structure::Xattr, rows);
         }
         let kind = kind(slot);
         let data = match kind {
@@ -378,13 +416,13 @@ impl Jfs {
             if kind == Structure::Symlink && le64(slot, 24) < 256 {
                 return Ok(());
             }
-            return self.extents(part(slot, TREE, INODE), inode, deepest, now, rows);
+            return self.extents(part(slot, TREE, INODE), 0, inode, deepest, now, rows);
         }
         // A table of more names than fit here has a tree of extents in its place
         // (`jfs_dirtable_inline`; its numbers begin at 2).
         if le32(slot, 120) > 14 {
             let table = part(slot, DIRECTORY_TABLE, TREE);
-            self.extents(table, inode, deepest, now, rows)?;
+            self.extents(table, 0, inode, deepest, now, rows)?;
         }
         let owner = Owner {
             inode,

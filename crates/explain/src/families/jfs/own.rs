@@ -67,7 +67,6 @@ impl Jfs {
         now: &mut Now<'_, '_>,
         rows: &mut Rows,
     ) -> Result<()> {
-        let mut page = [0; PAGE as usize];
         // Pages of trees and maps are single; inodes come in four.
         for block in block..block.saturating_add(count.min(4)) {
             let at = block.saturating_mul(PAGE);
@@ -84,10 +83,11 @@ impl Jfs {
             if let Some(own_page) = own_page {
                 self.own_pages.insert(at, own_page);
             }
-            now.read(at, &mut page)?;
+            let is_news = !self.logged.contains_key(&at);
+            let page = self.newest(at, now)?;
             match owner.structure {
                 Structure::InodeTable => {
-                    self.inodes(&page, deepest - 1, now, rows)?;
+                    self.inodes(&page, is_news, deepest - 1, now, rows)?;
                 }
                 _ => self.page(at, &page, owner, deepest - 1, now, rows)?,
             }

@@ -71,7 +71,7 @@ impl Files {
     pub fn forget(&mut self, inode: u64, rows: &Rows) {
         self.names.forget(inode);
         self.forgotten.insert(inode);
-        self.renewed.insert(inode, rows.next());
+        self.renewed.insert(inode, self.now(rows));
     }
 
     /// What was named is known from now on: rows without a path get theirs. That is the one that
@@ -86,17 +86,20 @@ impl Files {
             let Unnamed { row, inode, is_new } = unnamed;
             let after = self.known_path(inode, rows);
             let is_another = forgotten.contains(&inode);
-            let is_before = self.renewed.get(&inode).is_some_and(|&at| row < at);
             let Some(found) = rows.get_mut(row).filter(|found| found.inode == inode) else {
                 continue;
             };
+            let renewed = self.renewed.get(&inode);
+            let is_before = renewed.is_some_and(|at| at.is_after(row, found));
             // Of the file before, or of the one after it.
-            let is_either = is_before && !is_new;
+            let is_either = is_before && !is_new && !self.is_logged;
             let is_data = found.structure == Structure::FileData;
             // Directories that were written since then did not name it.
-            let is_late = self.is_doubting && row < self.flushed.0 && found.path.is_none();
+            let is_late =
+                self.is_doubting && self.flushed.0.is_after(row, found) && found.path.is_none();
             found.path = match (is_another, is_before) {
                 _ if is_either => None,
+                _ if is_before && !is_new => found.path,
                 (true, _) => after,
                 (false, _) => found.path.or(after),
             };
@@ -111,7 +114,7 @@ impl Files {
     /// A flush has completed.
     pub fn flush(&mut self, rows: &mut Rows) {
         self.settle(rows);
-        self.flushed = (rows.next(), self.flushed.0);
+        self.flushed = (self.now(rows), self.flushed.0);
     }
 
     /// The metadata of before is on the disk: what has waited for `patience` of these has no other
@@ -134,10 +137,10 @@ impl Files {
             !waiting.is_empty()
         });
         for (number, inode, path) in named {
-            let is_late = self.is_doubting && number < self.flushed.0;
             if let Some(row) = rows.get_mut(number)
                 && row.inode == inode
             {
+                let is_late = self.is_doubting && self.flushed.0.is_after(number, row);
                 row.path = Some(path);
                 row.is_doubtful |= is_late && row.structure == Structure::FileData;
             }
@@ -223,6 +226,30 @@ mod tests {
         files.commit(1, &mut rows);
         assert_eq!(path(&rows, before).as_deref(), Some("/old"));
         assert_eq!(path(&rows, after).as_deref(), Some("/new"));
+    }
+
+    #[test]
+    fn what_is_left_of_an_older_write_is_not_newer_than_a_later_one() {
+        let (mut files, mut rows) = (Files::doubting(2, Structure::FileData), Rows::default());
+        for (event, offset) in [(1, 0), (2, 4)] {
+            let content = [1; 8];
+            let write = Write {
+                event,
+                offset,
+                ..write(&content[offset as usize..])
+            };
+            files.begin(&write, &mut rows);
+            files.add_owned(&write, &mut rows);
+        }
+        for (offset, inode) in [(0, 5), (4, 6)] {
+            let structure = Structure::FileData;
+            files.own(offset, 4, Owner { inode, structure }, &mut rows);
+        }
+        let found = rows.to_vec().into_iter();
+        let found: Vec<_> = found
+            .map(|row| (row.event, row.inode, row.is_doubtful))
+            .collect();
+        assert_eq!(found, [(1, 5, false), (2, 6, false), (1, 6, true)]);
     }
 
     #[test]
