@@ -60,8 +60,8 @@ impl Rows {
         self.pages.get_mut(number)
     }
 
-    /// What sorts rows by when they were written. What is cut off a row has a later number than rows
-    /// that were written after it.
+    /// What sorts rows by when they were written. What is cut off a row has a later number than
+    /// rows that were written after it.
     pub fn age(&mut self, number: usize) -> (u64, usize) {
         (self.get_mut(number).map_or(0, |row| row.event), number)
     }

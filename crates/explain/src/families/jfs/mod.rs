@@ -1,8 +1,8 @@
 //! jfs (fs/jfs/jfs_filsys.h, jfs_dinode.h, jfs_imap.h): inodes in extents that a map names, whose
 //! trees say where data and names are.
 //!
-//! The log has after-images of changed parts of pages, which reach their home much later. Until it is
-//! read, data is doubtful until the inode that has it is written.
+//! The log has after-images of changed parts of pages, which reach their home much later. Without
+//! it, data is doubtful until the inode that has it is written.
 
 mod log;
 mod logged;
