@@ -26,7 +26,7 @@ def test_the_page_shows_each_claim_with_its_verdict_and_picture(reported: Report
     found = page(reported("journal-tax", doubled).results)
     assert found.answers[0].startswith("Of 12 claims: 3 reproduced, 1 partly, ")
     text = html_text(found)
-    assert "<th scope=\"col\"><bdi></bdi></th>" not in text, "axe: empty-table-header"
+    assert '<th scope="col"><bdi></bdi></th>' not in text, "axe: empty-table-header"
     assert "(make clean): REPRODUCED" in text
     assert text.index('id="fig-claim-1"') < text.index("ordinary work (git clone, make): NOT REPRO")
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
