@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import history  # beside this file
 import numpy as np
 import pyarrow as pa
+from altair.utils import schemapi
 
 from fscost import analyze
 from fscost.analyze.explain import Mark
@@ -87,7 +88,8 @@ def main() -> None:
         "ext4", "ext4-0", "0", 0, report.write_bytes, report.findings, maps, *files, tree
     )
     added = time.process_time()
-    specs = [compiled(themed(figure.chart, "container")) for figure in of_recording(each, ())]
+    with schemapi.debug_mode(False):  # as html_text does
+        specs = [compiled(themed(figure.chart, "container")) for figure in of_recording(each, ())]
     size = len(json.dumps(specs)) + len(runtime())
     end = time.process_time()
     print(
