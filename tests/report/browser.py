@@ -1,0 +1,94 @@
+"""A page in the distribution's headless Chromium, opened from disk."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+
+AXE = Path(__file__).with_name("axe") / "axe.min.js"
+PHONE, DESK = (390, 844), (1440, 1000)
+DRAWN = "return document.documentElement.dataset.drawn"
+
+
+class Browser:
+    """A page in headless Chromium, and all that it asked for and complained of."""
+
+    def __init__(self, text: str, place: Path) -> None:
+        options = webdriver.ChromeOptions()
+        options.binary_location = "/usr/bin/chromium"
+        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu"):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        service = webdriver.ChromeService("/usr/bin/chromedriver")
+        self.driver = webdriver.Chrome(options=options, service=service)
+        self.driver.set_script_timeout(120)
+        self.downloads = place / "downloads"
+        self.downloads.mkdir()
+        download = {"behavior": "allow", "downloadPath": str(self.downloads)}
+        self._tell("Browser.setDownloadBehavior", **download)
+        self.resize(*DESK)
+        file = place / "page.html"
+        file.write_bytes(text.encode("utf-8", "backslashreplace"))
+        self.opened = file.as_uri()
+        self.driver.get(self.opened)
+        self.wait(lambda: self.driver.execute_script(DRAWN))
+
+    def resize(self, width: int, height: int) -> None:
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self._tell("Emulation.setDeviceMetricsOverride", **metrics)
+
+    def _tell(self, command: str, **values: Any) -> None:
+        self.driver.execute_cdp_cmd(command, values)
+
+    def wait(self, until: Callable[[], Any]) -> Any:
+        return WebDriverWait(self.driver, 120).until(lambda _: until())
+
+    def find(self, selector: str) -> WebElement:
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector: str) -> list[WebElement]:
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def press(self, selector: str) -> None:
+        """By the keyboard alone."""
+        self.find(selector).send_keys("\n")
+
+    def downloaded(self, ending: str) -> bytes:
+        """The next file with this ending."""
+
+        def found() -> Path | None:
+            return next(self.downloads.glob(f"*{ending}"), None)
+
+        path = self.wait(found)
+        content = path.read_bytes()
+        path.unlink()
+        return content
+
+    def complaints(self) -> list[str]:
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def requests(self) -> list[str]:
+        """Addresses that the page asked for, other than itself and what it made itself."""
+        events = [json.loads(entry["message"]) for entry in self.driver.get_log("performance")]
+        urls = [
+            event["message"]["params"]["request"]["url"]
+            for event in events
+            if event["message"]["method"] == "Network.requestWillBeSent"
+        ]
+        return [url for url in urls if not url.startswith(("data:", "blob:"))]
+
+
+def check_accessible(browser: Browser, width: int) -> None:
+    found = browser.driver.execute_script("return document.documentElement.scrollWidth")
+    assert found <= width, "nothing but tables may scroll sideways"
+    browser.driver.execute_script(AXE.read_text())
+    violations = browser.driver.execute_async_script(
+        "const done = arguments[0]; axe.run().then((found) => done(found.violations.map("
+        "(each) => `${each.id}: ${each.nodes.map((node) => node.html).slice(0, 3)}`)))"
+    )
+    assert violations == [], violations
