@@ -37,7 +37,7 @@ def test_compare_measures_what_it_is_asked(tmp_path: Path) -> None:
     asked = fscost.Request(seed=7, name="asked", keep="none", setup=("true",))
     run = fscost.compare(
         *("ext4", "xfs"),
-        command="true",
+        command="test -d {here}",
         repetitions=2,
         out=tmp_path / "run",
         lab="fake:",
@@ -46,7 +46,7 @@ def test_compare_measures_what_it_is_asked(tmp_path: Path) -> None:
     )
     manifest = run.results.manifest
     assert (manifest.name, manifest.seed, manifest.profile_names) == ("asked", 7, ["ext4", "xfs"])
-    assert manifest.request["command"] == ["true"]
+    assert manifest.request["command"] == [f"test -d {Path.cwd()}"]
     assert {row["n"] for row in run.rows.to_pylist()} == {2}
     assert run.samples.equals(load(tmp_path / "run").samples)
     assert said == ["--setup true"]

@@ -108,5 +108,6 @@ def test_each_chart_is_what_its_schema_says(real_run: Path) -> None:
     """A page is drawn without these checks of altair, which take a third of its time."""
     drawn = list(figures(page(load(real_run))))
     assert len(drawn) > 5
+    assert "latency-fsync-and-fdatasync-of-the-commands" in {figure.name for figure in drawn}
     for figure in drawn:
         assert themed(figure.chart, "container").to_dict()["$schema"]

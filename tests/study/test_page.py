@@ -34,6 +34,7 @@ def test_the_page_shows_each_claim_with_its_verdict_and_picture(reported: Report
     rows = list(csv.DictReader(StringIO(json.loads(data[1])["csv"]["claims"])))
     clean = [row for row in rows if row["claim"] == "1"]
     assert [row["outcome"] for row in clean] == ["holds"] * 4
+    assert {row["published"] for row in clean} - {""} != set()
     assert all(1.9 < float(row["median"]) < 2.1 and row["at_most"] == "2.5" for row in clean)
 
 

@@ -1,5 +1,6 @@
 """Runs of several studies on one page."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,6 +51,9 @@ def test_the_page_names_its_pictures(reported: Reported, tmp_path: Path) -> None
     assert "](posts/journal-tax.svg)" in text
     assert text.startswith("# What one famous post got right\n")
     assert "$ fscost study page a_b" in text
+    assert "| Journaling nearly doubles metadata-only writes (make clean) | reversed |" in text
+    for part in ("What is open, and why:", "What decided:", "## What was not run"):
+        assert re.search(rf"\n{re.escape(part)}\n\n[-|] ?\S", text), part
     svg = picture.read_text()
     assert "make clean" in svg
     assert "<metadata>" in svg
