@@ -14,7 +14,7 @@ from fscost.view.posts import Post, Posts, posts
 
 _ABOUT = """Published experiments on what file systems write, run again and judged by a program.
 Every figure and every verdict on this page comes from the samples of the named runs.
-The rules were written before the runs
+The same rules judge every run; no run changes them
 ([how a verdict comes about](studies.md#how-a-verdict-comes-about)).
 The runs are smaller than the published experiments,
 so *cannot be told* is often a limit of the run, not of the post."""
