@@ -76,7 +76,7 @@ def test_bars_compare_between_profiles(compare: Run, fscost: Run) -> None:
         "█ file data",
         "▓ journal or log",
         "▒ metadata",
-        "░ of journal and metadata, access times alone: what noatime saves",
+        "░ part of journal and metadata: access times alone, which noatime avoids",
     ):
         assert words in legend
 

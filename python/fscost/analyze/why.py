@@ -86,9 +86,8 @@ def _of_journal(journal: Journal, sums: list[tuple[Any, ...]], total: int) -> It
     fast = f"{size(fast_bytes)} of fast commits, " if fast_bytes else ""
     is_fast_alone = fast_bytes > journal.bytes / 2
     asked = " forced by fsync" if is_forced and not is_fast_alone else ""
-    before = "copied" if journal.family == EXT else "logged"
     again = (
-        f", {share(journal.again, journal.copies)} of it {before} before"
+        f", {share(journal.again, journal.copies)} of it in an earlier {what} as well"
         if journal.again and journal.copies and not is_fast_alone
         else ""
     )

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fscost import host
+from fscost.cli.lines import print_lines
 from fscost.errors import HostError
 from fscost.host import Check
 from fscost.lab import vm
@@ -42,8 +43,7 @@ def doctor(
     width = max(len(check.name) for checks in labs.values() for check in checks)
     for title, checks in labs.items():
         print(f"{title}; {'cannot run here' if _stopped(checks) else 'can run here'}")
-        for check in checks:
-            print(plain(_line(check, width)))
+        print_lines([_entry(check, width) for check in checks])
     if all(_stopped(checks) for checks in labs.values()) or agent is None:
         raise typer.Exit(2)
 
@@ -52,7 +52,7 @@ def _stopped(checks: Sequence[Check]) -> bool:
     return any(check.required and not check.ok for check in checks)
 
 
-def _line(check: Check, width: int) -> str:
+def _entry(check: Check, width: int) -> tuple[str, str]:
     mark = "ok     " if check.ok else "NEEDED " if check.required else "missing"
     remedy = f": {check.remedy}" if check.remedy else ""
-    return f"  {mark}  {check.name:{width}}  {check.detail}{remedy}"
+    return f"  {mark}  {check.name:{width}}", f"{check.detail}{remedy}"

@@ -54,7 +54,8 @@ class Progress(Listener):
         self.say(f"{spec.workload.name} on {', '.join(profile.name for profile in spec.profiles)}")
         self.say(f"{cells}; {lasts}; {host}results in {spec.folder}")
         self._ended = finished_cells
-        self._cells = _range(estimate.cells_min, estimate.cells_max)
+        is_open = estimate.cells_min != estimate.cells_max
+        self._cells = f"{'at most ' * is_open}{estimate.cells_max}"
 
     def prepares(self, what: str) -> None:
         self.note(what)

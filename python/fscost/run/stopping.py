@@ -37,7 +37,10 @@ def why_stop(
             if repetitions < rule.min_repetitions
             else ""
         )
-        done = f"after {repetitions} repetition{'s' * (repetitions > 1)}{few}, another would pass {rule.max_minutes:g} minutes"
+        done = (
+            f"after {repetitions} repetition{'s' * (repetitions > 1)}{few}, another would pass "
+            f"{rule.max_minutes:g} minutes (--resume RUN --max-minutes N goes on)"
+        )
         return f"{done}; {_precision(rule, results, running)}"
     if repetitions >= rule.min_repetitions and narrow(rule, results, running):
         return _precision(rule, results, running)

@@ -21,7 +21,7 @@ _LEGEND = {
     written.JOURNAL: f"{JOURNAL_MARK} journal or log",
     written.METADATA: f"{METADATA_MARK} metadata",
     written.UNKNOWN: f"{UNKNOWN_MARK} unknown",
-    written.ATIME: f"{ATIME_MARK} of journal and metadata, access times alone: what noatime saves",
+    written.ATIME: f"{ATIME_MARK} part of journal and metadata: access times alone, which noatime avoids",
 }
 _LABELS = {
     written.FILE_DATA: "data",

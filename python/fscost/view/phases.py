@@ -8,7 +8,7 @@ from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.units import human_bytes
 
-_LATE = {"settle_write_bytes": "after commands", "unmount_write_bytes": "at unmount"}
+_LATE = {"settle_write_bytes": "of it after commands", "unmount_write_bytes": "of it at unmount"}
 _TITLE = "Device bytes written, by phase"
 
 

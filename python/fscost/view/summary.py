@@ -47,6 +47,8 @@ _WIDE = ("device_read_bytes", "sync_calls", *_FSYNC, "write_amplification", "spa
 _NOISY = ("wall_s", "cpu_s", *_FSYNC)
 _LONGEST_IN_HEADER = 14
 _MOST_NAMED = 2
+_MANY_SYNCS = 100
+"""So many fsyncs are what the workload waits for."""
 
 
 @dataclass(frozen=True)
@@ -216,9 +218,12 @@ def table(
     totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
     ran = list(dict.fromkeys(row.profile for row in rows))
     profiles = [*found.profiles, *(name for name in ran if name not in found.profiles)]
+    syncs = [totals.get((name, "sync_calls")) for name in profiles]
+    is_synced = any(row is not None and row.median >= _MANY_SYNCS for row in syncs)
     chosen = (
         *((WRITTEN,) if found.metric != WRITTEN else ()),
         *_SHOWN,
+        *(_FSYNC[1:] if is_synced and not is_wide else ()),
         *(_WIDE if is_wide else ()),
     )
     metrics = [
@@ -345,6 +350,6 @@ def legend(found: Ranking, rows: Sequence[Row], *, is_wide: bool) -> list[str]:
         if shown
         else f"{rule[0].upper()}{rule[1:]}."
     )
-    if is_wide:
+    if is_wide and any(_interval(row, found.baseline)[0] == HOPELESS for row in found.rows):
         lines.append(f"{HOPELESS}: an interval too wide to print.")
     return lines

@@ -174,7 +174,10 @@ def _deferred(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
         else ""
     )
     stamps = "the time stamps that lazytime puts off, and their bytes are counted"
-    once = "On a file system that stays mounted, lazytime writes them once a day"
+    once = (
+        "On a file system that stays mounted, lazytime writes them once a day; "
+        "fscost always unmounts, so it cannot show that"
+    )
     return [f"{', '.join(lazy)}: {how} {stamps}{sizes}. {once}."]
 
 
@@ -200,12 +203,14 @@ def _fresh(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
     if not names:
         return []
     days = results.manifest.request.get("aged")
-    rule = "relatime writes the access time of a new file at its first read, and of any file at most once a day"
-    state = (
-        f"were {days:g} days old"
-        if isinstance(days, (int, float))
-        else "were new (--aged DAYS makes them older)"
+    which = ", ".join(names)
+    if isinstance(days, (int, float)):
+        rule = (
+            "relatime writes the access time of such a file at its first read, at most once a day"
+        )
+        return [f"Access times ({which}): prepared files were {days:g} days old, and {rule}."]
+    rule = (
+        "relatime writes the access time of a new file at its first read, then at most once a day"
     )
-    return [
-        f"Access times ({', '.join(names)}): the files {state} when they were read, and {rule}."
-    ]
+    older = "--aged DAYS makes prepared files older"
+    return [f"Access times ({which}): the files were new, and {rule} ({older})."]
