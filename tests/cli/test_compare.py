@@ -130,7 +130,7 @@ SPECIAL: dict[str, tuple[tuple[str, ...], str]] = {
     "unknown workload": (("--workload", "nothing-like-it"), "nothing-like-it"),
     "unknown baseline": (
         ("--on", "ext4", "--baseline", "xfs"),
-        "the baseline 'xfs' is none of the profiles",
+        "--baseline 'xfs' is not one of the profiles",
     ),
     "twice": (("--on", "ext4", "--on", "ext4"), "'ext4' is named twice"),
     "size": (("--size", "4X"), "'4X' is no size"),

@@ -40,7 +40,7 @@ Go = Callable[..., RunOutcome]
         ({"profiles": ()}, "no profile"),
         ({"profiles": (Profile("xfs", "xfs"), Profile("xfs", "xfs"))}, "named twice"),
         ({"profiles": (Profile("x\x1b[31m", "xfs"),)}, "cannot be printed"),
-        ({"baseline": "zfs"}, "none of the profiles"),
+        ({"baseline": "zfs"}, "is not one of the profiles"),
         ({"disk_size_bytes": 4096}, "cannot be made"),
         ({"disk_size_bytes": (1 << 30) + 1}, "cannot be made"),
         ({"disk_size_bytes": 2 << 40}, "cannot be made"),
