@@ -37,6 +37,7 @@ READS = {
     ("study run", "modules"),
     ("study run", "kernel"),
     ("study show", "folder"),
+    ("study page", "folders"),
     ("recording info", "recording"),
     ("recording verify", "recording"),
     ("recording export", "recording"),
@@ -157,6 +158,7 @@ WRITES = {
         )
     ),
     ("run", "out"): Writer(("run", "suite.toml", "--lab", "fake", "-r", "1", "--out", "OUT")),
+    ("study page", "out"): Writer(("study", "page", "study", "-o", "OUT")),
     ("study show", "markdown"): Writer(("study", "show", "study", "--markdown", "OUT")),
     ("recording export", "out"): Writer(
         ("recording", "export", "recording", "OUT", "--as", "image"), is_new=True
@@ -266,7 +268,7 @@ def write(made: Path, fscost: Run) -> Run:
         for source, words in SOURCES.items():
             if (
                 source in writer.words[1:]
-                and (source != "study" or "show" in writer.words)
+                and (source != "study" or {"show", "page"} & {*writer.words})
                 and not (made.parent / source).exists()
             ):
                 fscost(*words, check=(0, 1))
