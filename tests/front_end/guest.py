@@ -15,6 +15,7 @@ MODULES = (
     *("fuse", "loop", "ublk_drv", "ext4"),
 )
 LIMIT_S = 600
+REPOSITORY = Path(__file__).parents[2]
 
 
 def _initramfs(kernel: GuestKernel, folder: Path) -> Path:
@@ -43,6 +44,7 @@ def run(script: str, out: Path, work: Path) -> str:
     shares = []
     for tag, path, mode in (
         ("root", "/", "readonly=on,multidevs=remap"),
+        ("repository", REPOSITORY, "readonly=on,multidevs=remap"),
         ("out", out, "writeout=immediate"),
     ):
         shares += ["-fsdev", f"local,id={tag},path={path},security_model=none,{mode}"]
@@ -50,7 +52,7 @@ def run(script: str, out: Path, work: Path) -> str:
     command = [PROGRAM, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     command += ["-machine", "pc", "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "1G"]
     command += ["-kernel", str(kernel.vmlinux), "-initrd", str(_initramfs(kernel, work))]
-    command += ["-append", f"console=ttyS0 quiet panic=-1 mitigations=off -- {out}"]
+    command += ["-append", f"console=ttyS0 quiet panic=-1 mitigations=off -- {REPOSITORY} {out}"]
     command += ["-serial", f"file:{work / 'console'}", *shares]
     subprocess.run(command, check=True, timeout=LIMIT_S)
     log, status = out / "log", out / "status"

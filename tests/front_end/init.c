@@ -1,6 +1,7 @@
 /* The first process of a guest that runs one shell script with the host's userland: the host's root
-   read-only, and one folder of the host to write to, at the same path. Its command line names that
-   folder; the folder has `script`, and gets `log` and `status`. */
+   read-only, and one folder of the host to write to, at the same path. Its command line names the
+   repository, which /tmp would hide where it lies there, and that folder; the folder has `script`, and
+   gets `log` and `status`. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,7 +43,14 @@ static void make_folders(char *path) {
     mkdir(path, 0755);
 }
 
-static void mount_all(const char *out) {
+static void mount_share(const char *tag, const char *at, unsigned long flags, const char *options) {
+    char path[4096];
+    snprintf(path, sizeof path, "/host%s", at);
+    make_folders(path);
+    check(mount(tag, path, "9p", flags, options), path);
+}
+
+static void mount_all(const char *repository, const char *out) {
     const char *share = "trans=virtio,version=9p2000.L,cache=loose,msize=512000";
     mkdir("/host", 0755);
     check(mount("root", "/host", "9p", MS_RDONLY, share), "mount the host's root");
@@ -55,9 +63,8 @@ static void mount_all(const char *out) {
         snprintf(path, sizeof path, "/host%s", bound[each]);
         check(mount(bound[each], path, 0, MS_BIND | MS_REC, 0), path);
     }
-    snprintf(path, sizeof path, "/host%s", out);
-    make_folders(path);
-    check(mount("out", path, "9p", 0, "trans=virtio,version=9p2000.L,msize=512000"), path);
+    mount_share("repository", repository, MS_RDONLY, share);
+    mount_share("out", out, 0, "trans=virtio,version=9p2000.L,msize=512000");
 }
 
 int main(int count, char **arguments) {
@@ -66,12 +73,13 @@ int main(int count, char **arguments) {
     mount("dev", "/dev", "devtmpfs", 0, 0);
     load_modules();
     const char *out = arguments[count - 1];
-    mount_all(out);
+    mount_all(arguments[count - 2], out);
     mkdir("/dev/shm", 01777);
     mount("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777");
     check(chroot("/host"), "chroot");
     check(chdir(out), "chdir");
-    if (fork() == 0) {
+    pid_t script = fork();
+    if (script == 0) {
         int log = open("log", O_WRONLY | O_CREAT | O_TRUNC, 0644);
         dup2(log, 1);
         dup2(log, 2);
@@ -79,12 +87,15 @@ int main(int count, char **arguments) {
         execl("/bin/sh", "sh", "script", (char *)0);
         _exit(127);
     }
+    /* Orphans of the script are the first process's children, too, and end before it. */
     int status = 0;
-    while (wait(&status) < 0 && errno == EINTR)
-        ;
+    pid_t ended;
+    do
+        ended = wait(&status);
+    while (ended != script && (ended >= 0 || errno == EINTR));
     FILE *file = fopen("status", "w");
     if (file) {
-        fprintf(file, "%d\n", WEXITSTATUS(status));
+        fprintf(file, "%d\n", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
         fclose(file);
     }
     sync();

@@ -19,7 +19,7 @@ PROGRAM = Path(sys.executable).with_name("fscost")
 RECORDING = (
     Path(__file__).resolve().parents[2]
     / "crates"
-    / "analysis"
+    / "explain"
     / "tests"
     / "data"
     / "ext"
