@@ -3,7 +3,9 @@
 https://www.mkdocs.org/user-guide/configuration/#hooks
 """
 
+import inspect
 import re
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.utils import get_relative_url
 from typer.cli import get_docs_for_click
 
-from fscost import devices, workload
+from fscost import api, devices, workload
 from fscost.cli.app import COMMANDS, app, command
 from fscost.results import METRICS
 
@@ -35,6 +37,7 @@ def on_files(files: Files, config: Any) -> Files:
         "reference/workloads.md": workloads(),
         "reference/metrics.md": metrics(),
         "reference/devices.md": catalogue(),
+        "reference/python.md": python_api(),
     }
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
@@ -118,6 +121,32 @@ def catalogue() -> str:
         lines += [f"## {found.name}\n", f"{_sentence(found.summary)}{aliases}\n"]
         lines += ["```toml", found.text.rstrip(), "```", ""]
     return "\n".join(lines)
+
+
+def python_api() -> str:
+    """What a script imports: each name with its signature and what it says of itself."""
+    lines = ["# Python", "", _documented(api), ""]
+    for name in api.__all__:
+        found = getattr(api, name)
+        lines += [f"## `{name}`", "", *_signature(name, found), "", _documented(found), ""]
+        if not inspect.isclass(found):
+            continue
+        for part, member in vars(found).items():
+            is_shown = inspect.isfunction(member) or isinstance(member, property | cached_property)
+            if is_shown and not part.startswith("_"):
+                lines += [f"### `{name}.{part}`", "", *_signature(part, member), ""]
+                lines += [_documented(member), ""]
+    return "\n".join(lines)
+
+
+def _signature(name: str, found: Any) -> list[str]:
+    if not callable(found):
+        return []
+    return ["```python", f"{name}{inspect.signature(found)}", "```"]
+
+
+def _documented(found: Any) -> str:
+    return inspect.cleandoc(found.__doc__ or "")
 
 
 def _sentence(text: str) -> str:
