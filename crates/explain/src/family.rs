@@ -23,7 +23,7 @@ pub struct Write<'a> {
 }
 
 impl<'a> Write<'a> {
-    /// A row of all of it, which is nobody's.
+    /// One row for the whole write, without an owner.
     pub fn row(&self, structure: Structure, causes: Causes) -> Row {
         Row {
             event: self.event,
@@ -43,7 +43,7 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// `length` bytes of it from byte `from` on.
+    /// The part of the write that begins at byte `from` and is `length` bytes long.
     pub fn part(&self, from: u64, length: u64) -> Write<'a> {
         let content = usize::try_from(from)
             .ok()

@@ -1,11 +1,10 @@
-//! Which of the holes that were punched were zeroes being written.
+//! Tells which punched holes were zeroes being written.
 //!
 //! A loop device sends the same request for a discard and for a write-zeroes that may unmap
-//! (docs/recording-format.md), and no file system writes
-//! others: `blkdev_issue_zeroout` may unmap unless it is told not to. The kernel counts the one as
-//! discarded and the other as written, so
-//! its counters in the marks tell for each interval how many bytes were zeroes. Only where there
-//! were both must the family say which were which.
+//! (docs/recording-format.md). File systems send only that kind of write-zeroes, because
+//! `blkdev_issue_zeroout` unmaps unless it is told not to. The kernel counts a discard as discarded
+//! and a write-zeroes as written, so its counters in the marks tell how many bytes of each interval
+//! were zeroes. Where an interval has both, the family decides.
 
 use fscost_recording::{DiskInfo, Event, Frame, Mark, Op, Recording, Result, Totals};
 use serde_json::Value;
@@ -29,7 +28,7 @@ pub struct Zeroes<'a> {
 enum Share {
     /// The kernel's counters are not there, or cannot be right.
     Untold,
-    /// All of it.
+    /// Every punched byte of the interval was zeroes.
     All,
     /// So many bytes are left.
     Left(u64),
@@ -103,8 +102,7 @@ impl<'a> Zeroes<'a> {
         Ok(of_each.map(|(t, (b, a))| share(t, *b, *a)).collect())
     }
 
-    /// The bytes that were taken for zeroes in each interval, the one before the first mark
-    /// included.
+    /// The bytes classified as zeroes in each interval, including the one before the first mark.
     pub fn into_bytes(self) -> Vec<u64> {
         self.bytes
     }

@@ -43,7 +43,8 @@ def split_flags(grammar: Grammar, words: Sequence[str]) -> tuple[list[Flag], lis
     if rest:
         raise InputError(
             f"flags: unexpected word '{rest[0]}'",
-            f"a mount option is written -o {rest[0]}; a profile names no device, because fscost gives it disks of its own",
+            f"a mount option is written -o {rest[0]}; a profile names no device, "
+            "because fscost gives it disks of its own",
         )
     for flag, value in pairs:
         _check(grammar, flag, value)

@@ -103,4 +103,5 @@ def _precision(rule: StoppingRule, results: RunResults, running: Sequence[str]) 
     known = f"± {width * 100:.1f} %" if width < _USELESS else f"± more than {_USELESS * 100:.0f} %"
     if width <= rule.precision:
         return f"{rule.metric} is known to {known}, within the ± {rule.precision * 100:.1f} % asked for"
-    return f"{rule.metric} of {profile} is known to {known}, not to the ± {rule.precision * 100:.1f} % asked for"
+    asked = f"± {rule.precision * 100:.1f} %"
+    return f"{rule.metric} of {profile} is known to {known}, not to the {asked} asked for"

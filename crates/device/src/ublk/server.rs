@@ -26,7 +26,7 @@ pub fn serve(
     loop {
         let step = session.step(&mut store)?;
         if step.is_idle {
-            // A failure is told in this round.
+            // The store keeps the error, and `tell_failure` below reports it.
             let _ = store.idle();
         }
         control.tell_failure(&store);

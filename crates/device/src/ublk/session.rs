@@ -238,7 +238,7 @@ impl Session {
         }
     }
 
-    /// Room for the requests of so many disks.
+    /// The number of ring entries that the requests of `disks` disks need.
     pub fn requests(disks: usize) -> u32 {
         u32::from(DEPTH) * disks as u32
     }

@@ -340,7 +340,7 @@ impl Files {
         self.forget(inode, rows);
     }
 
-    /// The inode has this range no more: what was written there until now is whose it is by now.
+    /// The inode gives up this range. Whatever was written there so far keeps its present owner.
     pub fn release(&mut self, inode: u64, offset: u64, length: u64, rows: &mut Rows) {
         let mut done = 0;
         while done < length {

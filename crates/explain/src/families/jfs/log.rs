@@ -32,7 +32,7 @@ pub const REDO_PAGE: u16 = 0x0800;
 pub const FREED_PAGE: u16 = 0x0080;
 /// Pages of inodes are none any more.
 pub const FREED_INODES: u16 = 0x0040;
-/// A record spans at most so many pages.
+/// The largest number of pages that one record spans.
 const MOST_PAGES: usize = 16;
 /// Records and bytes of transactions that have not ended: more than jfs holds in memory.
 const MOST_OPEN: usize = 1 << 14;

@@ -320,8 +320,8 @@ impl Jfs {
         Ok(())
     }
 
-    /// A page of inodes. Gives why it was written, and for which inode, if it is one. What it says
-    /// is learned if it `is_news`: the log is ahead of it else.
+    /// A page of inodes. Returns why it was written, and for which inode, if it is one. Its
+    /// content is learned only if it `is_news`: otherwise the log already said something newer.
     fn inodes(
         &mut self,
         page: &[u8],
